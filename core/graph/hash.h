@@ -1,0 +1,15 @@
+// The 128-bit hash of a graph's structure.
+#pragma once
+
+#include "tenon/graph.h"
+
+namespace tenon {
+
+GraphHash hash_structure(std::span<const Value> values, std::span<const Node> nodes, std::span<const ValueId> outputs,
+                         const OpSet *ops);
+
+/// Standard op, or vendor op of the set (which may be null).
+const OpInfo *find_op(const OpSet *ops, uint32_t id);
+const OpInfo *find_op(const OpSet *ops, std::string_view name);
+
+}  // namespace tenon

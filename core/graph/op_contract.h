@@ -1,0 +1,57 @@
+// What a file in graph/ops/ says about its ops: shape inference, and for composites the formula in primitives. The build
+// collects the folder: each x.cpp defines `op_contracts_x()`, so that a new op edits no list.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tenon/graph.h"
+#include "tenon/ops.h"
+
+namespace tenon {
+
+/// One use of an op, as its contract sees it. Valid during the call only.
+struct OpCall {
+    const OpInfo &op;
+    std::span<const Value *const> inputs;  // null where an optional input is absent
+    const ParamBlob &params;
+    std::optional<DType> requested_type;   // copy: the type to copy to
+
+    bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
+    const Value &in(size_t i) const { return *inputs[i]; }
+};
+
+struct OutputSpec {
+    DType type = DType::f32;
+    Shape shape;
+    int alias_of = -1;  // the input whose bytes it is
+};
+
+/// How inputs are brought to one shape before inference, by stride 0.
+enum class Broadcast { none, all, to_first };
+
+struct OpContract {
+    uint32_t id;
+    /// Checks operands and fills the outputs' types and shapes. invalid_argument says what doesn't fit.
+    Status (*infer)(const OpCall &call, std::span<OutputSpec> out);
+    /// The same result by primitives: writes nodes into the builder, whose values `operands` stand for the inputs, and
+    /// answers the outputs. Null for primitives.
+    std::vector<ValueId> (*decompose)(GraphBuilder &b, const OpCall &call, std::span<const ValueId> operands) = nullptr;
+    Broadcast broadcast = Broadcast::none;
+};
+
+/// Null for views, reserved and vendor ops.
+const OpContract *find_contract(uint32_t id);
+
+inline bool is_float(DType type) { return type == DType::f32 || type == DType::f16 || type == DType::bf16; }
+inline bool is_index(DType type) { return type == DType::i32 || type == DType::i64; }
+/// Contiguous in row-major order (sizes 1 may have any stride); empty counts.
+bool is_contiguous(const Value &value);
+
+}  // namespace tenon
+
+#define TENON_REQUIRE(condition, ...) \
+    if (!(condition)) return ::tenon::Status::invalid_argument(fmt::format(__VA_ARGS__))

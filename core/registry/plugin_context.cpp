@@ -1,0 +1,232 @@
+// What a plugin registers, and who is told when it changes.
+#include "registry/plugin_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+
+namespace tenon {
+namespace {
+
+// An exception from the host's own code (memory) must not cross into the plugin.
+template <class F>
+tn_status guarded(F body) noexcept {
+    try {
+        return body();
+    } catch (...) {
+        return TN_OUT_OF_MEMORY;
+    }
+}
+
+PluginContext &self(void *ctx) { return *static_cast<PluginContext *>(ctx); }
+
+AdapterInfo read_adapter(const tn_adapter_info &from, const std::string &plugin) {
+    auto text = [](const char *s) { return s ? printable(s, 500) : std::string(); };
+    AdapterInfo info;
+    info.name = text(from.name);
+    info.description = text(from.description);
+    info.bus_id = text(from.bus_id);
+    info.plugin = plugin;
+    info.kind = from.kind <= TN_KIND_ACCELERATOR ? DeviceKind(from.kind) : DeviceKind::accelerator;
+    info.software = from.capabilities & TN_CAP_SOFTWARE;
+    info.asynchronous = from.capabilities & TN_CAP_ASYNC;
+    return info;
+}
+
+bool same_name(const AdapterName &a, const AdapterName &b) { return a.base == b.base && a.index == b.index; }
+
+void bump(const DeviceRow &row) { row.generation->fetch_add(1, std::memory_order_acq_rel); }
+
+void lose(const DeviceRow &row) {
+    row.lost->store(true, std::memory_order_relaxed);
+    bump(row);
+}
+
+}  // namespace
+
+std::optional<AdapterName> parse_adapter_name(std::string_view name) {
+    AdapterName out;
+    size_t colon = name.find(':');
+    out.base = ascii_lower(name.substr(0, colon));
+    if (out.base.empty()) return std::nullopt;
+    if (colon == std::string_view::npos) return out;
+    std::string_view digits = name.substr(colon + 1);
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.index);
+    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    return out;
+}
+
+PluginContext::PluginContext(std::string name, std::vector<std::string> devices, std::shared_ptr<HostServices> services)
+    : name_(std::move(name)),
+      devices_(std::move(devices)),
+      services_(std::move(services)),
+      live_(std::make_shared<LiveCount>()),
+      host_(make_host_table(this)),
+      registrar_(make_registrar_table(this)) {}
+
+PluginContext::~PluginContext() { drop_registrations(); }
+
+tn_status PluginContext::refuse(std::string_view function, std::string_view reason) const {
+    services_->logger.log(LogLevel::warning, "{}: {} was refused: {}", name_, function, reason);
+    return TN_INVALID_ARGUMENT;
+}
+
+bool PluginContext::allowed_name(std::string_view adapter) const {
+    auto name = parse_adapter_name(adapter);
+    return name && std::ranges::find(devices_, name->base) != devices_.end();
+}
+
+std::vector<AdapterRow> PluginContext::adapters() const {
+    std::lock_guard lock(mutex_);
+    std::vector<AdapterRow> out;
+    std::ranges::copy_if(adapters_, std::back_inserter(out), [](const AdapterRow &row) { return !row.withdrawn; });
+    return out;
+}
+
+std::vector<BufferTypeRow> PluginContext::buffer_types() const {
+    std::lock_guard lock(mutex_);
+    std::vector<BufferTypeRow> out;
+    std::ranges::copy_if(types_, std::back_inserter(out), [](const BufferTypeRow &row) { return !row.withdrawn; });
+    return out;
+}
+
+void PluginContext::device_opened(const DeviceRow &row) {
+    std::lock_guard lock(mutex_);
+    opened_.push_back(row);
+    for (const AdapterRow &adapter : adapters_)
+        if (adapter.handle == row.adapter && adapter.withdrawn) lose(row);
+}
+
+void PluginContext::device_closing(tn_device handle) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(opened_, [&](const DeviceRow &row) { return row.handle == handle; });
+}
+
+void PluginContext::drop_registrations() {
+    std::vector<uint32_t> ops;
+    {
+        std::lock_guard lock(mutex_);
+        adapters_.clear();
+        types_.clear();
+        ops.swap(ops_);
+    }
+    for (uint32_t id : ops) {
+        // Registered by this plugin, so it is there.
+        (void)services_->ops.withdraw_vendor(id, live_.get());
+    }
+}
+
+tn_status PluginContext::adapter_add(tn_adapter adapter, const tn_adapter_info *info) {
+    return guarded([&] {
+        if (!adapter || !info || info->struct_size < TN_V1_ADAPTER_INFO) return refuse("adapter_add", "null or too short");
+        tn_adapter_info own;
+        tn_read(&own, TN_SIZE_ADAPTER_INFO, info);
+        AdapterRow row{adapter, read_adapter(own, name_)};
+        if (!allowed_name(row.info.name)) {
+            return refuse("adapter_add", fmt::format("the manifest names no device for '{}'", row.info.name));
+        }
+        const AdapterName name = *parse_adapter_name(row.info.name);
+        std::lock_guard lock(mutex_);
+        for (const AdapterRow &other : adapters_)
+            if (!other.withdrawn && (other.handle == adapter || same_name(*parse_adapter_name(other.info.name), name))) {
+                return tn_status(TN_BUSY);
+            }
+        adapters_.push_back(std::move(row));
+        return tn_status(TN_OK);
+    });
+}
+
+tn_status PluginContext::adapter_withdraw(tn_adapter adapter) {
+    std::lock_guard lock(mutex_);
+    for (AdapterRow &row : adapters_) {
+        if (row.handle != adapter || row.withdrawn) continue;
+        row.withdrawn = true;
+        for (const DeviceRow &device : opened_)
+            if (device.adapter == adapter) lose(device);
+        return TN_OK;
+    }
+    return TN_NOT_FOUND;
+}
+
+tn_status PluginContext::buffer_type_add(tn_buffer_type type, const tn_buffer_type_info *info) {
+    return guarded([&] {
+        if (!type || !info || info->struct_size < TN_V1_BUFFER_TYPE_INFO) return refuse("buffer_type_add", "null or too short");
+        BufferTypeRow row{type, {}, {}};
+        tn_read(&row.info, TN_SIZE_BUFFER_TYPE_INFO, info);
+        if (!row.info.name) return refuse("buffer_type_add", "it has no name");
+        row.name = printable(row.info.name, 500);
+        row.info.name = nullptr;
+        std::lock_guard lock(mutex_);
+        for (const BufferTypeRow &other : types_)
+            if (!other.withdrawn && other.handle == type) return tn_status(TN_BUSY);
+        types_.push_back(std::move(row));
+        return tn_status(TN_OK);
+    });
+}
+
+tn_status PluginContext::buffer_type_withdraw(tn_buffer_type type) {
+    std::lock_guard lock(mutex_);
+    for (BufferTypeRow &row : types_) {
+        if (row.handle != type || row.withdrawn) continue;
+        row.withdrawn = true;
+        for (const DeviceRow &device : opened_) bump(device);
+        return TN_OK;
+    }
+    return TN_NOT_FOUND;
+}
+
+tn_status PluginContext::op_add(const tn_op_info *info, uint32_t *out) {
+    return guarded([&] {
+        if (!info || !out) return refuse("op_add", "null");
+        Result<uint32_t> id = services_->ops.add_vendor(*info, live_);
+        if (!id.ok()) {
+            refuse("op_add", id.status().message());
+            return tn_status(id.status().code());
+        }
+        std::lock_guard lock(mutex_);
+        if (std::ranges::find(ops_, *id) == ops_.end()) ops_.push_back(*id);
+        *out = *id;
+        return tn_status(TN_OK);
+    });
+}
+
+tn_status PluginContext::op_withdraw(uint32_t id) {
+    return guarded([&] {
+        {
+            std::lock_guard lock(mutex_);
+            if (std::erase(ops_, id) == 0) return tn_status(TN_NOT_FOUND);
+            for (const DeviceRow &device : opened_) bump(device);
+        }
+        return tn_status(services_->ops.withdraw_vendor(id, live_.get()).code());
+    });
+}
+
+void PluginContext::changed(uint32_t what, const void *object) {
+    std::lock_guard lock(mutex_);
+    for (const DeviceRow &device : opened_) {
+        // A buffer type, or something that this host doesn't know, may matter to each of the plugin's devices.
+        bool other = (what == TN_CHANGED_DEVICE && device.handle != object) ||
+                     (what == TN_CHANGED_ADAPTER && device.adapter != object);
+        if (!other) bump(device);
+    }
+}
+
+tn_registrar make_registrar_table(PluginContext *context) {
+    tn_registrar table{};
+    table.struct_size = TN_SIZE_REGISTRAR;
+    table.ctx = context;
+    table.adapter_add = [](void *ctx, tn_adapter a, const tn_adapter_info *info) { return self(ctx).adapter_add(a, info); };
+    table.adapter_withdraw = [](void *ctx, tn_adapter a) { return self(ctx).adapter_withdraw(a); };
+    table.buffer_type_add = [](void *ctx, tn_buffer_type t, const tn_buffer_type_info *info) {
+        return self(ctx).buffer_type_add(t, info);
+    };
+    table.buffer_type_withdraw = [](void *ctx, tn_buffer_type t) { return self(ctx).buffer_type_withdraw(t); };
+    table.op_add = [](void *ctx, const tn_op_info *info, uint32_t *out) { return self(ctx).op_add(info, out); };
+    table.op_withdraw = [](void *ctx, uint32_t id) { return self(ctx).op_withdraw(id); };
+    return table;
+}
+
+}  // namespace tenon

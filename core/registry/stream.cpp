@@ -1,0 +1,109 @@
+// Work in order and points in it: the calls of tn_stream_api and tn_event_api. No handle reaches a plugin that didn't make
+// it (H02).
+#include <fmt/format.h>
+
+#include "registry/plugin.h"
+#include "tenon/device.h"
+
+namespace tenon {
+namespace {
+
+const PluginTables &tables(const Device &device) { return device.plugin()->tables(); }
+
+Status own(const Device &device, const Buffer &buffer) {
+    if (buffer.type().plugin() == device.plugin()) [[likely]]
+        return {};
+    return Status::unsupported(fmt::format("{}: a buffer of {} is another plugin's", device.name(), buffer.type().name()));
+}
+
+Status own(const Device &device, const Stream &stream) {
+    if (stream.device().get() == &device) [[likely]]
+        return {};
+    return Status::invalid_argument(fmt::format("{}: the stream is of {}", device.name(), stream.device()->name()));
+}
+
+Status of_tensor(const tn_value &tensor, Status status) {
+    if (status.ok()) [[likely]]
+        return status;
+    return std::move(status).in(fmt::format("tensor {}", tensor.name ? tensor.name : "without a name"));
+}
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<Device> device, tn_stream handle) : device_(std::move(device)), handle_(handle) {}
+
+Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Device> device) {
+    TENON_TRY(device->usable());
+    LiveGuard guard(device->plugin()->live());
+    if (!guard) return device->plugin()->unloaded();
+    tn_stream handle = nullptr;
+    TENON_TRY(device->note(device->plugin()->call("stream.create", tables(*device).stream.create, device->handle(), &handle)));
+    if (!handle) return Status::internal(fmt::format("{}: stream.create answered ok without a stream", device->name()));
+    guard.keep();
+    return std::unique_ptr<Stream>(new Stream(std::move(device), handle));
+}
+
+Stream::~Stream() {
+    tables(*device_).stream.destroy(handle_);
+    device_->plugin()->live().leave();
+}
+
+Status Stream::set(Buffer &buffer, const tn_value &tensor, uint64_t offset, const void *src, uint64_t bytes) {
+    TENON_TRY(own(*device_, buffer));
+    const auto &t = tables(*device_).stream;
+    return of_tensor(tensor, device_->note(device_->plugin()->call("stream.set", t.set, handle_, buffer.handle(), &tensor, offset,
+                                                                   src, bytes)));
+}
+
+Status Stream::get(Buffer &buffer, const tn_value &tensor, uint64_t offset, void *dst, uint64_t bytes) {
+    TENON_TRY(own(*device_, buffer));
+    const auto &t = tables(*device_).stream;
+    return of_tensor(tensor, device_->note(device_->plugin()->call("stream.get", t.get, handle_, buffer.handle(), &tensor, offset,
+                                                                   dst, bytes)));
+}
+
+Status Stream::copy(Buffer &dst, const tn_value &dst_tensor, Buffer &src, const tn_value &src_tensor) {
+    TENON_TRY(own(*device_, dst));
+    TENON_TRY(own(*device_, src));
+    const auto &t = tables(*device_).stream;
+    return of_tensor(src_tensor, device_->note(device_->plugin()->call("stream.copy", t.copy, handle_, dst.handle(), &dst_tensor,
+                                                                       src.handle(), &src_tensor)));
+}
+
+Status Stream::synchronize(uint64_t timeout_ns) {
+    return device_->note(device_->plugin()->call("stream.synchronize", tables(*device_).stream.synchronize, handle_, timeout_ns));
+}
+
+Event::Event(std::shared_ptr<Device> device, tn_event handle) : device_(std::move(device)), handle_(handle) {}
+
+Result<std::unique_ptr<Event>> Event::create(std::shared_ptr<Device> device) {
+    TENON_TRY(device->usable());
+    LiveGuard guard(device->plugin()->live());
+    if (!guard) return device->plugin()->unloaded();
+    tn_event handle = nullptr;
+    TENON_TRY(device->note(device->plugin()->call("event.create", tables(*device).event.create, device->handle(), &handle)));
+    if (!handle) return Status::internal(fmt::format("{}: event.create answered ok without an event", device->name()));
+    guard.keep();
+    return std::unique_ptr<Event>(new Event(std::move(device), handle));
+}
+
+Event::~Event() {
+    tables(*device_).event.destroy(handle_);
+    device_->plugin()->live().leave();
+}
+
+Status Event::record(Stream &stream) {
+    TENON_TRY(own(*device_, stream));
+    return device_->note(device_->plugin()->call("event.record", tables(*device_).event.record, handle_, stream.handle()));
+}
+
+Status Event::wait(Stream &stream) {
+    TENON_TRY(own(*device_, stream));
+    return device_->note(device_->plugin()->call("event.wait", tables(*device_).event.wait, handle_, stream.handle()));
+}
+
+Status Event::synchronize(uint64_t timeout_ns) {
+    return device_->note(device_->plugin()->call("event.synchronize", tables(*device_).event.synchronize, handle_, timeout_ns));
+}
+
+}  // namespace tenon

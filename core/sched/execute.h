@@ -1,0 +1,40 @@
+// A compiled graph bound to a session's memory, and how it runs.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sched/compile.h"
+#include "tenon/session.h"
+
+namespace tenon {
+
+/// What a device holds for all executables of a session.
+struct Lane {
+    std::shared_ptr<Device> device;
+    std::unique_ptr<Stream> stream;
+    std::shared_ptr<Buffer> arena;  // sized for the largest schedule; null until one needs it
+    bool busy = false;              // work is queued since the last synchronize
+    const CompiledSegment *last = nullptr;  // queued last, for messages
+};
+
+/// A compiled graph in memory.
+struct BoundGraph {
+    std::unique_ptr<Compiled> compiled;
+    std::vector<std::shared_ptr<Buffer>> io;      // per device; null where it needs none
+    std::vector<std::shared_ptr<Buffer>> arenas;  // per device: those that the plans are bound to
+    std::vector<tn_value> slots;                  // per slot: as buffer calls want it, in the memory it is bound to
+    std::vector<Buffer *> buffers;                // per slot
+    std::vector<std::vector<std::byte>> staging;  // per copy; empty where one side is within the CPU's reach
+};
+
+struct Executable::Impl : BoundGraph {};
+
+/// Binds the plans to the arenas that the lanes now hold.
+Status bind(BoundGraph &executable, std::vector<Lane> &lanes);
+
+/// Runs all segments and waits for their end; on a failure too, so that nothing is in flight afterwards.
+Status execute(const BoundGraph &executable, std::vector<Lane> &lanes, uint64_t cancel_token,
+               SessionCounters &counters);
+
+}  // namespace tenon

@@ -1,0 +1,192 @@
+#include "llm/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace tenon::llm {
+namespace {
+
+/// Bytes of logits that feed_each holds at a time, and the most rows that it is worth computing at once.
+constexpr int64_t k_logits_bytes = 16 << 20, k_logits_rows = 64;
+
+int64_t rows_at_once(int64_t vocabulary) {
+    const int64_t fit = k_logits_bytes / (vocabulary * int64_t{sizeof(float)});
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(fit, 1, k_logits_rows))));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Session> session, std::unique_ptr<Model> model) {
+    std::unique_ptr<Engine> engine(new Engine(std::move(session), std::move(model)));
+    TENON_TRY(engine->prepare_single_tokens());
+    return engine;
+}
+
+Engine::Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model)
+    : model_(std::move(model)), session_(std::move(session)) {
+    const int64_t cache_rows = model_->key(1, 1).cache_rows;
+    words_.resize(static_cast<size_t>(k_max_bucket));
+    blocks_.resize(static_cast<size_t>(cache_rows / k_cache_block_rows));
+    std::iota(blocks_.begin(), blocks_.end(), 0);
+    capacities_ = {cache_rows};
+}
+
+Status Engine::prepare_single_tokens() {
+    const GraphKey whole = model_->key(1, 1);
+    TENON_ASSIGN(const Graph graph, model_->architecture().build(whole));
+    // A device that claims attention works in proportion to the tokens that are there; a decomposition pays for the
+    // capacity, and so gets plans for smaller ones.
+    TENON_ASSIGN(const bool capacity_matters, session_->expands(graph, "attention"));
+    if (capacity_matters) capacities_ = capacity_buckets(k_cache_block_rows, whole.cache_rows);
+    for (const int64_t capacity : capacities_) TENON_TRY(step(1, 1, capacity).status());
+    return {};
+}
+
+Status Engine::prepare_prompt(int64_t tokens) {
+    int64_t done = 0;
+    for (const Chunk &chunk : split_tokens(std::min(tokens, context()))) {
+        done += chunk.tokens;
+        TENON_TRY(step(chunk.bucket, done == tokens ? 1 : 0, done).status());
+    }
+    return {};
+}
+
+int64_t Engine::capacity_for(int64_t positions) const {
+    const auto fits = std::ranges::lower_bound(capacities_, positions);
+    return fits == capacities_.end() ? capacities_.back() : *fits;
+}
+
+Result<Engine::Step *> Engine::step(int64_t bucket, int64_t rows, int64_t positions) {
+    GraphKey key = model_->key(bucket, rows);
+    key.capacity = capacity_for(positions);
+    if (const auto found = steps_.find(key); found != steps_.end()) return &found->second;
+    TENON_ASSIGN(const Graph graph, model_->architecture().build(key));
+    Step made;
+    TENON_ASSIGN(made.executable, session_->prepare(graph, model_->tensors()));
+    made.tokens = graph.find(io::k_tokens);
+    made.pos = graph.find(io::k_pos);
+    made.seq = graph.find(io::k_seq);
+    made.cache_row = graph.find(io::k_cache_row);
+    made.blocks = graph.find(io::k_blocks);
+    made.kv_start = graph.find(io::k_kv_start);
+    made.kv_len = graph.find(io::k_kv_len);
+    made.out_rows = graph.find(io::k_out_rows);
+    made.output = graph.outputs().empty() ? k_no_value : graph.outputs().front();
+    return &steps_.emplace(key, std::move(made)).first->second;
+}
+
+Status Engine::check(std::span<const int32_t> tokens) const {
+    if (tokens.empty()) return Status::invalid_argument("there are no tokens to feed");
+    const auto more = static_cast<int64_t>(tokens.size());
+    if (more > context() - length_)
+        return Status::invalid_argument(fmt::format("{} tokens don't fit: the context holds {}, of which {} are in use",
+                                                    more, context(), length_));
+    for (const int32_t id : tokens)
+        if (id < 0 || id >= model_->shape().vocabulary)
+            return Status::invalid_argument(
+                fmt::format("token {} isn't in the vocabulary of {}", id, model_->shape().vocabulary));
+    return {};
+}
+
+Status Engine::feed(std::span<const int32_t> tokens, uint64_t cancel_token) {
+    TENON_TRY(check(tokens));
+    logits_ = {};
+    if (tokens.size() == 1) {  // the steady loop: what split_tokens would say, without its list
+        TENON_ASSIGN(Step * single, step(1, 1, length_ + 1));
+        TENON_TRY(run(*single, tokens, 1, cancel_token));
+    } else {
+        for (const Chunk &chunk : split_tokens(static_cast<int64_t>(tokens.size()))) {
+            const auto count = static_cast<size_t>(chunk.tokens);
+            const bool last = count == tokens.size();
+            TENON_ASSIGN(Step * next, step(chunk.bucket, last ? 1 : 0, length_ + chunk.tokens));
+            TENON_TRY(run(*next, tokens.first(count), chunk.bucket, cancel_token));
+            tokens = tokens.subspan(count);
+        }
+    }
+    logits_ = rows_;
+    return {};
+}
+
+Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink, uint64_t cancel_token) {
+    TENON_TRY(check(tokens));
+    logits_ = {};
+    const auto vocabulary = static_cast<size_t>(model_->shape().vocabulary);
+    size_t index = 0;
+    for (const Chunk &chunk : split_tokens(static_cast<int64_t>(tokens.size()), rows_at_once(model_->shape().vocabulary))) {
+        const auto count = static_cast<size_t>(chunk.tokens);
+        TENON_ASSIGN(Step * next, step(chunk.bucket, chunk.bucket, length_ + chunk.tokens));
+        TENON_TRY(run(*next, tokens.subspan(index, count), chunk.bucket, cancel_token));
+        for (size_t row = 0; row < count; ++row) {
+            logits_ = rows_.subspan(row * vocabulary, vocabulary);
+            TENON_TRY(sink(index++, logits_));
+        }
+    }
+    return {};
+}
+
+Status Engine::run(Step &step, std::span<const int32_t> tokens, int64_t bucket, uint64_t cancel_token) {
+    TENON_TRY(write(step, tokens, bucket));
+    TENON_TRY(session_->run(*step.executable, cancel_token));
+    if (step.output != k_no_value) {
+        const Shape &shape = step.executable->schedule().graph().values()[step.output].shape;
+        TENON_TRY(read_logits(step, shape[0]));
+    }
+    length_ += static_cast<int64_t>(tokens.size());
+    return {};
+}
+
+/// Slots behind the tokens are padding: they are of no sequence and write no row.
+Status Engine::write(Step &step, std::span<const int32_t> tokens, int64_t bucket) {
+    const std::span<int32_t> slots = std::span(words_).first(static_cast<size_t>(bucket));
+    const std::span<int32_t> used = slots.first(tokens.size());
+    const auto fill = [&](int32_t padding, auto &&value) {
+        std::ranges::fill(slots.subspan(used.size()), padding);
+        for (size_t i = 0; i < used.size(); ++i) used[i] = value(i);
+    };
+    const auto first = static_cast<int32_t>(length_);
+    const auto position = [&](size_t i) { return first + static_cast<int32_t>(i); };
+    fill(0, [&](size_t i) { return tokens[i]; });
+    TENON_TRY(write_input(step, step.tokens, slots));
+    fill(0, position);
+    TENON_TRY(write_input(step, step.pos, slots));
+    fill(-1, position);
+    TENON_TRY(write_input(step, step.cache_row, slots));
+    fill(-1, [](size_t) { return 0; });
+    TENON_TRY(write_input(step, step.seq, slots));
+
+    const int64_t capacity = capacity_for(length_ + static_cast<int64_t>(tokens.size()));
+    TENON_TRY(write_input(step, step.blocks,
+                          std::span(blocks_).first(static_cast<size_t>(capacity / k_cache_block_rows))));
+    const int32_t start = 0, held = position(tokens.size()), last = static_cast<int32_t>(tokens.size()) - 1;
+    TENON_TRY(write_input(step, step.kv_start, {&start, 1}));
+    TENON_TRY(write_input(step, step.kv_len, {&held, 1}));
+    return write_input(step, step.out_rows, {&last, 1});
+}
+
+Status Engine::write_input(Step &step, ValueId input, std::span<const int32_t> words) {
+    if (input == k_no_value) return {};
+    return session_->write(*step.executable, input, std::as_bytes(words));
+}
+
+Status Engine::read_logits(Step &step, int64_t rows) {
+    const size_t count = static_cast<size_t>(rows * model_->shape().vocabulary);
+    if (const std::byte *seen = session_->peek(*step.executable, step.output)) {
+        rows_ = {reinterpret_cast<const float *>(seen), count};
+        return {};
+    }
+    if (logits_memory_.size() < count) logits_memory_.resize(count);
+    const std::span<float> to = std::span(logits_memory_).first(count);
+    TENON_TRY(session_->read(*step.executable, step.output, std::as_writable_bytes(to)));
+    rows_ = to;
+    return {};
+}
+
+void Engine::truncate(int64_t length) {
+    length_ = std::clamp<int64_t>(length, 0, length_);
+    logits_ = {};
+}
+
+}  // namespace tenon::llm

@@ -1,0 +1,19 @@
+// Bytes from a file, made fit for one line of a message or a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace tenon::llm {
+
+/// `bytes` as one line of valid UTF-8 without control characters: these, invalid bytes and the characters that reorder
+/// or break lines are written as escapes (`\n`, `\x1b`, `\u{202e}`), a backslash as two. Text over `max_bytes` is cut
+/// between characters and ends in "...". Any thread.
+std::string printable(std::string_view bytes, size_t max_bytes = 200);
+
+/// The length in bytes of the valid UTF-8 character that `bytes` starts with (Unicode 15, table 3-7); 0 where there is
+/// none. Sets `*code_point` where it isn't null.
+size_t utf8_length(std::string_view bytes, char32_t *code_point = nullptr) noexcept;
+
+}  // namespace tenon::llm

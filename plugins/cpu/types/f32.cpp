@@ -1,0 +1,19 @@
+// F32: IEEE single, little endian.
+#include <cstring>
+
+#include "tenon/ops.h"
+#include "type.h"
+
+namespace tenon::cpu {
+namespace {
+
+void decode(const void *src, float *dst, int64_t n) { std::memcpy(dst, src, size_t(n) * sizeof(float)); }
+
+constexpr TypeRow k_rows[] = {{"reference", isa_reference, decode, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+extern const Type type_f32;
+const Type type_f32{TN_TYPE_ID_F32, k_rows};
+
+}  // namespace tenon::cpu
