@@ -50,6 +50,10 @@ inline bool is_float(DType type) { return type == DType::f32 || type == DType::f
 inline bool is_index(DType type) { return type == DType::i32 || type == DType::i64; }
 /// Contiguous in row-major order (sizes 1 may have any stride); empty counts.
 bool is_contiguous(const Value &value);
+/// For formulas that reshape: x, or a copy of it whose elements lie in order.
+inline ValueId in_order(GraphBuilder &b, ValueId x) {
+    return b.failed() || is_contiguous(b.value(x)) ? x : b.copy(x);
+}
 
 }  // namespace tenon
 

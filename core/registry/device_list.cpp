@@ -59,6 +59,11 @@ Status add_parts(DeviceSpec &device, std::string_view item, std::string_view res
     return {};
 }
 
+// "cpu" and "cpu:0" are one device.
+bool same(const DeviceSpec &a, const DeviceSpec &b) {
+    return a.base == b.base && a.index.value_or(0) == b.index.value_or(0) && a.options == b.options;
+}
+
 }  // namespace
 
 std::string DeviceSpec::name() const { return index ? fmt::format("{}:{}", base, *index) : base; }
@@ -83,7 +88,7 @@ Result<std::vector<DeviceSpec>> parse_device_list(std::string_view list) {
     }
     for (size_t i = 0; i < out.size(); ++i)
         for (size_t j = 0; j < i; ++j)
-            if (out[i] == out[j]) return wrong(list, fmt::format("the device {} is named twice with the same options", out[i].name()));
+            if (same(out[i], out[j])) return wrong(list, fmt::format("the device {} is named twice with the same options", out[i].name()));
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -30,6 +31,10 @@ public:
         out = value->get<std::string>();
         if (out.size() > max_bytes) return fail(fmt::format("\"{}{}\" is longer than {} bytes", where_, key, max_bytes));
         if (printable(out, max_bytes) != out) fail(fmt::format("\"{}{}\" holds control characters", where_, key));
+    }
+    void optional_text(const char *key, std::string &out, size_t max_bytes) {
+        asked_.insert(key);
+        if (object_.contains(key)) text(key, out, max_bytes);
     }
     void number(const char *key, uint32_t &out) {
         const json *value = find(key);
@@ -116,9 +121,11 @@ Status check_names(Manifest &m) {
     }
     if (m.devices.empty()) return Status::invalid_argument("\"devices\" is empty: no device list could name this plugin");
     for (std::string &device : m.devices) {
-        if (!made_of(device, "_-.")) {
+        auto parts = parse_device_name(device);
+        if (!parts || !made_of(parts->base, "_-.")) {
             return Status::invalid_argument(fmt::format(
-                "\"devices\": '{}' isn't 1 to 64 of letters, digits, '_', '-' and '.'", printable(device, 100)));
+                "\"devices\": '{}' isn't 1 to 64 of letters, digits, '_', '-' and '.', with or without ':' and a number",
+                printable(device, 100)));
         }
         device = ascii_lower(device);
     }
@@ -133,6 +140,27 @@ Status check_names(Manifest &m) {
 }  // namespace
 
 std::string_view build_sanitizer() noexcept { return TENON_SANITIZE; }
+
+std::optional<DeviceName> parse_device_name(std::string_view text) {
+    DeviceName out;
+    size_t colon = text.find(':');
+    out.base = ascii_lower(text.substr(0, colon));
+    if (out.base.empty()) return std::nullopt;
+    if (colon == std::string_view::npos) return out;
+    std::string_view digits = text.substr(colon + 1);
+    uint32_t index = 0;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    out.index = index;
+    return out;
+}
+
+bool covers(const std::vector<std::string> &listed, const DeviceName &device) {
+    return std::ranges::any_of(listed, [&](const std::string &text) {
+        auto entry = parse_device_name(text);
+        return entry && entry->base == device.base && (!entry->index || *entry->index == device.index.value_or(0));
+    });
+}
 
 Status parse_manifest(std::string_view text, Manifest &out) {
     if (text.size() > k_max_manifest_bytes) {
@@ -149,6 +177,7 @@ Status parse_manifest(std::string_view text, Manifest &out) {
     reader.text("name", m.name, 64);
     reader.text("vendor", m.vendor, 200);
     reader.text("version", m.version, 100);
+    reader.optional_text("description", m.description, 1000);
     if (const json *abi = reader.object("abi")) {
         Reader range(*abi, "abi.");
         range.number("major", m.abi_major);

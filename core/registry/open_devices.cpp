@@ -11,12 +11,8 @@ namespace {
 
 // An adapter without index is number 0 of its name, for the user as for the plugin.
 bool names(const DeviceSpec &spec, const std::string &adapter) {
-    auto name = parse_adapter_name(adapter);
-    return name && name->base == spec.base && name->index == spec.index.value_or(0);
-}
-
-bool may_bring(const PluginOutcome &outcome, const std::string &base) {
-    return std::ranges::find(outcome.devices, base) != outcome.devices.end();
+    auto name = parse_device_name(adapter);
+    return name && name->base == spec.base && name->index.value_or(0) == spec.index.value_or(0);
 }
 
 struct Found {
@@ -40,7 +36,7 @@ int default_rank(const AdapterInfo &adapter) {
 
 Result<std::shared_ptr<Device>> Registry::Impl::open_one(const DeviceSpec &spec) {
     for (const auto &candidate : candidates) {
-        if (!may_bring(candidate->outcome, spec.base)) continue;  // devices don't change after examine
+        if (!covers(candidate->outcome.devices, {spec.base, spec.index})) continue;  // devices don't change after examine
         auto plugin = plugin_of(*candidate);
         if (!plugin) continue;
         for (const AdapterInfo &adapter : plugin->adapters()) {

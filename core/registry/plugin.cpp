@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <thread>
 
 #include "base/text.h"
 
@@ -76,7 +77,8 @@ Status Plugin::start(const Manifest &manifest) {
 Plugin::~Plugin() {
     if (!instance_) return;
     LibraryTurn turn(file_);
-    live().shut();
+    // No object lives, since each holds the plugin; at most an op's infer is still in flight.
+    while (!live().shut()) std::this_thread::yield();
     Status status = stop();
     if (status.ok()) return;
     context_->services().logger.log(LogLevel::error, "{}: unload failed, its library stays: {}", name(), status.message());

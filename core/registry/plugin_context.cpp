@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
+#include "registry/manifest.h"
 
 namespace tenon {
 namespace {
@@ -36,7 +36,10 @@ AdapterInfo read_adapter(const tn_adapter_info &from, const std::string &plugin)
     return info;
 }
 
-bool same_name(const AdapterName &a, const AdapterName &b) { return a.base == b.base && a.index == b.index; }
+// "cpu" and "cpu:0" name one device.
+bool same_name(const DeviceName &a, const DeviceName &b) {
+    return a.base == b.base && a.index.value_or(0) == b.index.value_or(0);
+}
 
 void bump(const DeviceRow &row) { row.generation->fetch_add(1, std::memory_order_acq_rel); }
 
@@ -46,18 +49,6 @@ void lose(const DeviceRow &row) {
 }
 
 }  // namespace
-
-std::optional<AdapterName> parse_adapter_name(std::string_view name) {
-    AdapterName out;
-    size_t colon = name.find(':');
-    out.base = ascii_lower(name.substr(0, colon));
-    if (out.base.empty()) return std::nullopt;
-    if (colon == std::string_view::npos) return out;
-    std::string_view digits = name.substr(colon + 1);
-    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.index);
-    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return out;
-}
 
 PluginContext::PluginContext(std::string name, std::vector<std::string> devices, std::shared_ptr<HostServices> services)
     : name_(std::move(name)),
@@ -72,11 +63,6 @@ PluginContext::~PluginContext() { drop_registrations(); }
 tn_status PluginContext::refuse(std::string_view function, std::string_view reason) const {
     services_->logger.log(LogLevel::warning, "{}: {} was refused: {}", name_, function, reason);
     return TN_INVALID_ARGUMENT;
-}
-
-bool PluginContext::allowed_name(std::string_view adapter) const {
-    auto name = parse_adapter_name(adapter);
-    return name && std::ranges::find(devices_, name->base) != devices_.end();
 }
 
 std::vector<AdapterRow> PluginContext::adapters() const {
@@ -125,13 +111,13 @@ tn_status PluginContext::adapter_add(tn_adapter adapter, const tn_adapter_info *
         tn_adapter_info own;
         tn_read(&own, TN_SIZE_ADAPTER_INFO, info);
         AdapterRow row{adapter, read_adapter(own, name_)};
-        if (!allowed_name(row.info.name)) {
-            return refuse("adapter_add", fmt::format("the manifest names no device for '{}'", row.info.name));
+        const auto name = parse_device_name(row.info.name);
+        if (!name || !covers(devices_, *name)) {
+            return refuse("adapter_add", fmt::format("the manifest names no device '{}'", row.info.name));
         }
-        const AdapterName name = *parse_adapter_name(row.info.name);
         std::lock_guard lock(mutex_);
         for (const AdapterRow &other : adapters_)
-            if (!other.withdrawn && (other.handle == adapter || same_name(*parse_adapter_name(other.info.name), name))) {
+            if (!other.withdrawn && (other.handle == adapter || same_name(*parse_device_name(other.info.name), *name))) {
                 return tn_status(TN_BUSY);
             }
         adapters_.push_back(std::move(row));

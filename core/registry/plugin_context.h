@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +44,7 @@ struct DeviceRow {
 
 class PluginContext {
 public:
-    /// `devices`: the base names that the manifest allows adapters to have.
+    /// `devices`: what the manifest says adapters are called.
     PluginContext(std::string name, std::vector<std::string> devices, std::shared_ptr<HostServices> services);
     PluginContext(const PluginContext &) = delete;
     PluginContext &operator=(const PluginContext &) = delete;
@@ -83,7 +82,6 @@ public:
 
 private:
     tn_status refuse(std::string_view function, std::string_view reason) const;
-    bool allowed_name(std::string_view adapter) const;
 
     const std::string name_;
     const std::vector<std::string> devices_;
@@ -103,12 +101,5 @@ private:
 /// The C tables over a context.
 tn_host make_host_table(PluginContext *context);
 tn_registrar make_registrar_table(PluginContext *context);
-
-/// "vulkan:1" -> ("vulkan", 1); nothing where the name isn't NAME or NAME:INDEX. A name without index counts as index 0.
-struct AdapterName {
-    std::string base;  // small letters
-    uint32_t index = 0;
-};
-std::optional<AdapterName> parse_adapter_name(std::string_view name);
 
 }  // namespace tenon

@@ -11,7 +11,9 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string_view>
+#include <type_traits>
 
 #include "base/text.h"
 
@@ -71,31 +73,51 @@ constexpr uint16_t host_machine() {
 #endif
 }
 
-// The part of an ELF header (System V ABI, chapter 4) that is the same for both classes.
-Status check_elf(int fd, const std::string &file) {
-    std::array<unsigned char, 20> head{};
-    ssize_t got = pread(fd, head.data(), head.size(), 0);
-    if (got != ssize_t(head.size()) || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) {
+bool read_at(int fd, void *to, size_t bytes, uint64_t offset) {
+    return offset <= uint64_t(std::numeric_limits<off_t>::max()) && pread(fd, to, bytes, off_t(offset)) == ssize_t(bytes);
+}
+
+using ElfHeader = std::conditional_t<sizeof(void *) == 8, Elf64_Ehdr, Elf32_Ehdr>;
+using ElfSegment = std::conditional_t<sizeof(void *) == 8, Elf64_Phdr, Elf32_Phdr>;
+
+// What the loader maps has to lie within the file: it doesn't look, and touching a page beyond the end of a library that was
+// cut off (an interrupted copy) kills the process.
+Status check_segments(int fd, const std::string &file, const ElfHeader &header, uint64_t file_bytes) {
+    if (header.e_phentsize != sizeof(ElfSegment)) return Status::invalid_argument(fmt::format("{}: its ELF header is broken", file));
+    for (uint32_t i = 0; i < header.e_phnum; ++i) {
+        ElfSegment segment;
+        uint64_t at = 0, end = 0;
+        bool fits = !__builtin_add_overflow(uint64_t(header.e_phoff), uint64_t(i) * sizeof segment, &at) &&
+                    read_at(fd, &segment, sizeof segment, at);
+        fits = fits && !__builtin_add_overflow(uint64_t(segment.p_offset), uint64_t(segment.p_filesz), &end);
+        if (!fits || (segment.p_type == PT_LOAD && end > file_bytes)) {
+            return Status::invalid_argument(fmt::format("{} is cut off: {} bytes are left of it", file, file_bytes));
+        }
+    }
+    return {};
+}
+
+// System V ABI, chapters 4 and 5. The first bytes are the same for both classes.
+Status check_elf(int fd, const std::string &file, uint64_t file_bytes) {
+    ElfHeader header{};
+    if (!read_at(fd, &header, sizeof header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
         return Status::invalid_argument(fmt::format("{} isn't an ELF shared object", file));
     }
     constexpr bool little = std::endian::native == std::endian::little;
     constexpr unsigned char own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
-    if (head[EI_CLASS] != own_class) {
+    if (header.e_ident[EI_CLASS] != own_class) {
         return Status::unsupported(fmt::format("{} is a {}-bit library, this program has {} bits", file,
-                                               head[EI_CLASS] == ELFCLASS32 ? 32 : 64, sizeof(void *) * 8));
+                                               header.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64, sizeof(void *) * 8));
     }
-    if (head[EI_DATA] != (little ? ELFDATA2LSB : ELFDATA2MSB)) {
+    if (header.e_ident[EI_DATA] != (little ? ELFDATA2LSB : ELFDATA2MSB)) {
         return Status::unsupported(fmt::format("{} is of the other byte order", file));
     }
-    uint16_t type, machine;
-    std::memcpy(&type, head.data() + 16, 2);
-    std::memcpy(&machine, head.data() + 18, 2);
-    if (type != ET_DYN) return Status::invalid_argument(fmt::format("{} is an ELF file, but no shared object", file));
-    if (host_machine() != EM_NONE && machine != host_machine()) {
-        return Status::unsupported(fmt::format("{} is for another kind of machine (ELF machine {}, this is {})", file, machine,
-                                               host_machine()));
+    if (header.e_type != ET_DYN) return Status::invalid_argument(fmt::format("{} is an ELF file, but no shared object", file));
+    if (host_machine() != EM_NONE && header.e_machine != host_machine()) {
+        return Status::unsupported(fmt::format("{} is for another kind of machine (ELF machine {}, this is {})", file,
+                                               header.e_machine, host_machine()));
     }
-    return {};
+    return check_segments(fd, file, header, file_bytes);
 }
 
 }  // namespace
@@ -138,7 +160,7 @@ Result<std::string> PluginFolder::read_manifest() const {
 Result<FileId> PluginFolder::check_library(const Manifest &manifest) const {
     struct stat info;
     TENON_ASSIGN(UniqueFd fd, open_entry(fd_.get(), manifest.file, info));
-    TENON_TRY(check_elf(fd.get(), manifest.file));
+    TENON_TRY(check_elf(fd.get(), manifest.file, uint64_t(info.st_size)));
     return FileId{info.st_dev, info.st_ino};
 }
 

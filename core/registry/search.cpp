@@ -89,6 +89,10 @@ Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &o
         if (options.search_environment) add_variable_path(environment.plugin_path, out, logger);
         if (fs::path user = user_directory(environment); options.search_user && !user.empty()) out.push_back({user, "user"});
     }
+    if (!environment.raised) {
+        for (const fs::path &dir : options.program_dirs)
+            if (dir.is_absolute()) out.push_back({normal(dir), "program"});
+    }
     if (options.search_install && environment.install_dir.is_absolute()) out.push_back({environment.install_dir, "installed"});
 
     // A directory that is named twice is searched where it came first.

@@ -28,8 +28,9 @@ struct SearchDirectory {
     std::string origin;          // as in PluginOutcome
 };
 
-/// The directories in order: options.plugin_dirs, TENON_PLUGIN_PATH, the user's data directory, the install prefix. Empty and
-/// relative entries of variables are left out, since they would mean the current directory; what is left out is logged.
+/// The directories in order: options.plugin_dirs, TENON_PLUGIN_PATH, the user's data directory,
+/// options.program_dirs, the install prefix. Empty and relative entries of variables are left out, since they would mean
+/// the current directory; what is left out is logged.
 /// invalid_argument: a directory of options.plugin_dirs isn't there.
 Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &options, const SearchEnvironment &environment,
                                                         const Logger &logger);

@@ -138,8 +138,8 @@ private:
             bar.update(done, total);
             return Status();
         };
-        TENON_ASSIGN(engine_, start_engine(registry_, request_.engine, std::move(pins_), std::move(file), progress));
-        TENON_TRY(engine_->prepare_prompt(static_cast<int64_t>(prompt_.size())));
+        TENON_ASSIGN(engine_, start_engine(registry_, request_.engine, std::move(pins_), std::move(file),
+                                           static_cast<int64_t>(prompt_.size()), progress));
         load_time_ = Clock::now() - start;
         return {};
     }

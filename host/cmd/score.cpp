@@ -1,6 +1,7 @@
 // tenon score MODEL: what a model makes of a text, for other programs to read.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cmd/command.h"
@@ -12,8 +13,6 @@
 #include "cmd/support/registry_options.h"
 #include "llm/gguf_text.h"
 #include "llm/score.h"
-
-#include <cmath>
 
 namespace tenon::cmd {
 namespace {
@@ -64,7 +63,7 @@ Result<Scored> compute(const Request &request, std::vector<Pin> pins) {
     const auto progress = [](uint64_t, uint64_t) {
         return Interrupt::raised() ? Status(Code::cancelled, "interrupted while loading") : Status();
     };
-    TENON_ASSIGN(auto engine, start_engine(registry, request.engine, std::move(pins), std::move(file), progress));
+    TENON_ASSIGN(auto engine, start_engine(registry, request.engine, std::move(pins), std::move(file), 0, progress));
     TENON_ASSIGN(scored.score, llm::score(*engine, scored.tokens, request.top, request.greedy, interrupt.token()));
     return scored;
 }
@@ -93,9 +92,9 @@ void print_text(Output &out, const Scored &scored, bool with_positions) {
     if (with_positions) {
         out.print("{:>8} {:>9}  {}\n", "id", "NLL", "token");
         for (size_t i = 0; i < scored.tokens.size(); ++i) {
-            const auto nll = i > 0 ? score.positions[i - 1].nll : std::nullopt;
-            out.print("{:>8} {:>9}  {}\n", scored.tokens[i], nll ? fmt::format("{:.4f}", *nll) : "",
-                      piece(scored.tokens[i]));
+            // The first token follows nothing: no likelihood.
+            const std::string nll = i > 0 ? fmt::format("{:.4f}", score.positions[i - 1].nll.value_or(0)) : "";
+            out.print("{:>8} {:>9}  {}\n", scored.tokens[i], nll, piece(scored.tokens[i]));
         }
         out.print("\n");
     }

@@ -232,6 +232,15 @@ std::string find_message_end(const std::vector<Part> &parts) {
     return std::string(k_end);
 }
 
+/// Whether an expression prints a message's content without white space at its ends: message['content'] | trim.
+bool trims_content(const Part &part) {
+    bool content = contains(part.code, "content");
+    for (const std::string &literal : part.literals) content |= literal == "content";
+    std::string code = part.code;
+    std::erase_if(code, [](char c) { return contains(k_jinja_spaces, std::string_view(&c, 1)); });
+    return content && (contains(code, "|trim") || contains(code, ".strip()"));
+}
+
 }  // namespace
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string_view bos) {
@@ -249,12 +258,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string_vi
         in_messages |= part.kind == Part::statement && part.code.starts_with("for ");
         if (part.kind != Part::expression) continue;
         if (!in_messages && contains(part.code, "bos_token")) out.bos_ = bos;
-        const size_t content = part.code.find("content");
-        if (content == std::string::npos) continue;
-        const std::string_view behind = std::string_view(part.code).substr(content);
-        const size_t bar = behind.find('|');
-        out.trims_ |= contains(behind, ".strip()");
-        out.trims_ |= bar != std::string_view::npos && trim(behind.substr(bar + 1)).starts_with("trim");
+        out.trims_ |= trims_content(part);
     }
     const std::optional<std::string> system = find_default_system(parts);
     out.has_default_system_ = system.has_value();

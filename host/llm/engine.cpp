@@ -19,9 +19,10 @@ int64_t rows_at_once(int64_t vocabulary) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Session> session, std::unique_ptr<Model> model) {
+Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Session> session, std::unique_ptr<Model> model,
+                                               int64_t prompt_tokens) {
     std::unique_ptr<Engine> engine(new Engine(std::move(session), std::move(model)));
-    TENON_TRY(engine->prepare_single_tokens());
+    TENON_TRY(engine->prepare(prompt_tokens));
     return engine;
 }
 
@@ -34,23 +35,19 @@ Engine::Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model)
     capacities_ = {cache_rows};
 }
 
-Status Engine::prepare_single_tokens() {
-    const GraphKey whole = model_->key(1, 1);
-    TENON_ASSIGN(const Graph graph, model_->architecture().build(whole));
+Status Engine::prepare(int64_t prompt_tokens) {
     // A device that claims attention works in proportion to the tokens that are there; a decomposition pays for the
     // capacity, and so gets plans for smaller ones.
-    TENON_ASSIGN(const bool capacity_matters, session_->expands(graph, "attention"));
-    if (capacity_matters) capacities_ = capacity_buckets(k_cache_block_rows, whole.cache_rows);
-    for (const int64_t capacity : capacities_) TENON_TRY(step(1, 1, capacity).status());
-    return {};
-}
-
-Status Engine::prepare_prompt(int64_t tokens) {
+    if (model_->capacity_matters())
+        capacities_ = capacity_buckets(k_cache_block_rows, model_->key(1, 1).cache_rows);
+    // The largest first: when the session's memory grows later, what was prepared before has to be bound anew.
     int64_t done = 0;
-    for (const Chunk &chunk : split_tokens(std::min(tokens, context()))) {
+    for (const Chunk &chunk : split_tokens(std::min(prompt_tokens, context()))) {
         done += chunk.tokens;
-        TENON_TRY(step(chunk.bucket, done == tokens ? 1 : 0, done).status());
+        TENON_TRY(step(chunk.bucket, done == prompt_tokens ? 1 : 0, done).status());
     }
+    for (auto capacity = capacities_.rbegin(); capacity != capacities_.rend(); ++capacity)
+        TENON_TRY(step(1, 1, *capacity).status());
     return {};
 }
 

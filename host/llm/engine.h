@@ -20,8 +20,11 @@ namespace tenon::llm {
 /// don't, and the engine stays usable.
 class Engine {
 public:
-    /// Prepares all plans that feeding single tokens can need, so that from then on this prepares and allocates nothing.
-    static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Session> session, std::unique_ptr<Model> model);
+    /// Prepares all plans that feeding single tokens can need, so that doing so never prepares or allocates anything;
+    /// before them those for a first prompt of `prompt_tokens` tokens (0: none is known yet), which feed() would have to
+    /// make otherwise. A longer prompt later may cost each of the single tokens' plans one binding to larger memory.
+    static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Session> session, std::unique_ptr<Model> model,
+                                                  int64_t prompt_tokens = 0);
     Engine(const Engine &) = delete;
     Engine &operator=(const Engine &) = delete;
 
@@ -43,10 +46,6 @@ public:
     /// isn't const.
     std::span<const float> logits() const { return logits_; }
 
-    /// Makes ready what feeding a prompt of so many tokens, from the first position on, will need. feed() does the same
-    /// on the way; this moves the time out of it.
-    Status prepare_prompt(int64_t tokens);
-
     /// Forgets all tokens from position `length` on, which is at most length().
     void truncate(int64_t length);
 
@@ -58,7 +57,7 @@ private:
     };
 
     Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model);
-    Status prepare_single_tokens();
+    Status prepare(int64_t prompt_tokens);
     Status check(std::span<const int32_t> tokens) const;
     int64_t capacity_for(int64_t positions) const;
     Result<Step *> step(int64_t bucket, int64_t rows, int64_t positions);

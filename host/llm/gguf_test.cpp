@@ -361,7 +361,8 @@ TEST_CASE("gguf: damaged tensors are refused by name") {
 
 TEST_CASE("printable: one line of valid UTF-8, whatever the bytes") {
     CHECK(printable("plain \xc3\xa9 \xf0\x9f\x99\x82") == "plain \xc3\xa9 \xf0\x9f\x99\x82");
-    CHECK(printable("a\nb\tc\x1b[0m\\") == "a\\nb\\tc\\x1b[0m\\\\");
+    CHECK(printable("a\nb\tc\x1b[0m\\") == "a\\nb\\tc\\x1b[0m\\");
+    CHECK(printable(printable("a\nb\\")) == printable("a\nb\\"));
     CHECK(printable("\xff\xc0\x80\xed\xa0\x80") == "\\xff\\xc0\\x80\\xed\\xa0\\x80");
     CHECK(printable("\xe2\x80\xae") == "\\u{202e}");
     CHECK(printable("\xc3") == "\\xc3");

@@ -57,8 +57,6 @@ std::string printable(std::string_view bytes, size_t max_bytes) {
         std::string piece;
         if (length == 0) {
             piece = fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
-        } else if (c == '\\') {
-            piece = "\\\\";
         } else {
             piece = disturbs(c) ? escape(c) : std::string(bytes.substr(0, length));
         }

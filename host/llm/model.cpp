@@ -178,8 +178,8 @@ private:
         for (size_t i = 0; i < made->size(); ++i) {
             Tensor &cache = (*made)[i];
             // Where attention is decomposed, rows that no token may look at are still multiplied, by zero: they must
-            // not hold a NaN.
-            TENON_TRY(cache.clear());
+            // not hold a NaN. A device that claims attention never reads them, so their pages needn't be touched.
+            if (model_.capacity_matters_) TENON_TRY(cache.clear());
             model_.memory_.cache_bytes += cache.canonical_bytes();
             model_.tensors_.emplace(specs[i].name, std::move(cache));
         }
@@ -204,6 +204,7 @@ Result<std::unique_ptr<Model>> Model::load(ModelFile file, Session &session, con
     auto graph = model->architecture().build(model->key(1, 1));
     if (!graph.ok()) return std::move(graph).status().in(path);
     model->memory_.bytes_read_per_token = read_per_token(*graph);
+    TENON_ASSIGN(model->capacity_matters_, session.expands(*graph, "attention"));
     if (Status status = Loader(*model, *graph, options).load(session); !status.ok())
         return std::move(status).in(path);
     return model;

@@ -64,6 +64,8 @@ public:
     int64_t context() const { return context_; }
     /// The key of a graph over this model's cache, with its whole capacity.
     GraphKey key(int64_t tokens, int64_t rows) const;
+    /// Whether attention runs through its decomposition on some device, and so pays for a cache's whole capacity.
+    bool capacity_matters() const { return capacity_matters_; }
     /// Weights and caches by name, as Session::prepare wants them.
     const TensorMap &tensors() const { return tensors_; }
     const ModelMemory &memory() const { return memory_; }
@@ -74,6 +76,7 @@ private:
 
     ModelFile file_;  // first in, last out: tensors refer to its mapping
     int64_t context_ = 0, cache_rows_ = 0;
+    bool capacity_matters_ = false;
     Precision precision_ = Precision::fast;
     TensorMap tensors_;
     ModelMemory memory_;

@@ -15,6 +15,7 @@ constexpr float k_never = -std::numeric_limits<float>::infinity();
 
 // How many candidates top-p looks at first where top-k doesn't limit them; most often they reach p.
 constexpr size_t k_first_look = 128;
+constexpr size_t k_heap_limit = 512;
 
 // Beyond, a logit that is a float could leave its range.
 constexpr double k_least_penalty = 1e-6;
@@ -154,9 +155,17 @@ void Sampler::keep_infinite() {
     highest_ = 0;
 }
 
-/// The `count` best, best first, by a heap of the best so far whose top is the worst of them: one comparison for most
-/// tokens.
+/// The `count` best, best first. A few: by a heap of the best so far whose top is the worst of them, one comparison for
+/// most tokens. Many: by partitioning all.
 void Sampler::keep_best(size_t count) {
+    if (count > k_heap_limit) {
+        keep_all_above(k_never);
+        const auto end = candidates_.begin() + static_cast<ptrdiff_t>(count);
+        if (end != candidates_.end()) std::nth_element(candidates_.begin(), end, candidates_.end(), better);
+        candidates_.erase(end, candidates_.end());
+        std::sort(candidates_.begin(), candidates_.end(), better);
+        return;
+    }
     candidates_.clear();
     for (size_t i = 0; i < logits_.size(); ++i) {
         const Candidate candidate{logits_[i], static_cast<int32_t>(i)};
@@ -173,6 +182,7 @@ void Sampler::keep_best(size_t count) {
 }
 
 void Sampler::keep_all_above(float least) {
+    candidates_.clear();
     for (size_t i = 0; i < logits_.size(); ++i) {
         if (logits_[i] >= least) candidates_.push_back({logits_[i], static_cast<int32_t>(i)});
     }

@@ -11,7 +11,9 @@
 namespace tenon::cpu {
 namespace {
 
-void to_f32(const float *x, void *dst, int64_t n) { std::memcpy(dst, x, size_t(n) * sizeof(float)); }
+void to_f32(const float *x, void *dst, int64_t n) {
+    if (n > 0) std::memcpy(dst, x, size_t(n) * sizeof(float));  // an empty tensor may have no address
+}
 
 template <uint16_t (*convert)(float) noexcept>
 void to_half(const float *x, void *dst, int64_t n) {

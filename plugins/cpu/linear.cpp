@@ -23,7 +23,7 @@ void Linear::check(Check &check, const Problem &p) {
     check.require([&] { return p.in[0].rank >= 1 && p.in[1].rank == 2 && p.in[1].shape[1] == p.in[0].last(); },
                   "the weight isn't [out, in] with in = the activations' last dimension");
     check.require([&] { return p.in[1].shape[1] % block_of(p.in[1].type).elements == 0; }, "the weight's rows aren't whole blocks");
-    check.require([&] { return p.in[1].dense_rows() && p.in[1].stride[0] > 0; }, "the weight's rows are strided or broadcast");
+    check.require([&] { return p.in[1].dense_rows(); }, "a weight row's elements don't lie side by side");
     check.require([&] { return p.in[1].type != TN_TYPE_ID_F32 || p.in[1].stride[0] % 4 == 0; },
                   "F32 weight rows aren't aligned to 4 bytes");
     check.activation_out(0);

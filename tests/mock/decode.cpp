@@ -38,13 +38,15 @@ uint16_t to_half(double number) {
     if (size >= 65520) return sign | 0x7c00;  // rounds beyond the largest, 65504
     if (size < std::ldexp(1.0, -14)) return sign | static_cast<uint16_t>(std::nearbyint(std::ldexp(size, 24)));
     int exponent = 0;
-    const double fraction = std::frexp(size, &exponent);                          // in [0.5, 1)
+    const double fraction = std::frexp(size, &exponent);                             // in [0.5, 1)
     const auto scaled = static_cast<int>(std::nearbyint(std::ldexp(fraction, 11)));  // in [1024, 2048]
     return sign | static_cast<uint16_t>(((exponent + 14) << 10) + (scaled - 1024));  // a carry raises the exponent
 }
 
 // bfloat16 is the upper half of binary32.
-double from_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+double from_bf16(uint16_t bits) {
+    return std::bit_cast<float>(uint32_t{bits} << 16);
+}
 
 uint16_t to_bf16(double number) {
     const auto bits = std::bit_cast<uint32_t>(static_cast<float>(number));
@@ -65,9 +67,15 @@ float block_element(const std::byte *block, uint32_t type, int i) {
 
 }  // namespace
 
-bool is_float(uint32_t type) { return type == TN_TYPE_ID_F32 || type == TN_TYPE_ID_F16 || type == TN_TYPE_ID_BF16; }
-bool is_index(uint32_t type) { return type == TN_TYPE_ID_I32 || type == TN_TYPE_ID_I64; }
-bool is_number(uint32_t type) { return is_float(type) || is_index(type); }
+bool is_float(uint32_t type) {
+    return type == TN_TYPE_ID_F32 || type == TN_TYPE_ID_F16 || type == TN_TYPE_ID_BF16;
+}
+bool is_index(uint32_t type) {
+    return type == TN_TYPE_ID_I32 || type == TN_TYPE_ID_I64;
+}
+bool is_number(uint32_t type) {
+    return is_float(type) || is_index(type);
+}
 bool can_decode(uint32_t type) {
     return is_number(type) || type == TN_TYPE_ID_Q4_0 || type == TN_TYPE_ID_Q4_1 || type == TN_TYPE_ID_Q8_0;
 }
@@ -88,12 +96,14 @@ void store(std::byte *at, uint32_t type, double number) {
         case TN_TYPE_ID_F16: return put(at, to_half(number));
         case TN_TYPE_ID_BF16: return put(at, to_bf16(number));
         // a float outside the integer's range has no right answer: the nearest that is in it
-        case TN_TYPE_ID_I32: return put(at, number >= 2147483648.0   ? INT32_MAX
-                                            : number > -2147483649.0 ? static_cast<int32_t>(number)
-                                                                     : INT32_MIN);
-        default: return put(at, number >= 9223372036854775808.0    ? INT64_MAX
-                                : number >= -9223372036854775808.0 ? static_cast<int64_t>(number)
-                                                                   : INT64_MIN);
+        case TN_TYPE_ID_I32:
+            return put(at, number >= 2147483648.0   ? INT32_MAX
+                           : number > -2147483649.0 ? static_cast<int32_t>(number)
+                                                    : INT32_MIN);
+        default:
+            return put(at, number >= 9223372036854775808.0    ? INT64_MAX
+                           : number >= -9223372036854775808.0 ? static_cast<int64_t>(number)
+                                                              : INT64_MIN);
     }
 }
 

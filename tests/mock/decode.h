@@ -8,10 +8,10 @@
 
 namespace mock {
 
-bool is_float(uint32_t type);      // f32, f16, bf16
-bool is_number(uint32_t type);     // those, i32, i64
-bool can_decode(uint32_t type);    // those, and the block types that decode_row knows
-bool is_index(uint32_t type);      // i32, i64
+bool is_float(uint32_t type);    // f32, f16, bf16
+bool is_number(uint32_t type);   // those, i32, i64
+bool can_decode(uint32_t type);  // those, and the block types that decode_row knows
+bool is_index(uint32_t type);    // i32, i64
 
 /// One element of a type for which is_number holds. i32 and i64 pass through double exactly up to 2^53.
 double load(const std::byte *at, uint32_t type);

@@ -1,5 +1,5 @@
-// One row per op: what it accepts, how much scratch it wants, how it computes. Plain loops over strided operands, sums in
-// double. Nothing is allocated while running (D39).
+// One row per op: what it accepts, how much scratch it wants, how it computes. Plain loops over strided operands, sums
+// in double. Nothing is allocated while running (D39).
 #ifndef TENON_TESTS_MOCK_KERNELS_H
 #define TENON_TESTS_MOCK_KERNELS_H
 
@@ -36,7 +36,8 @@ std::span<const Kernel> row_kernels();
 std::span<const Kernel> product_kernels();
 std::span<const Kernel> composite_kernels();
 
-/// f(offsets) for each row (all dimensions but the last) of shape: the operands' byte offsets there. Operands have its rank.
+/// f(offsets) for each row (all dimensions but the last) of shape: the operands' byte offsets there. Operands have its
+/// rank.
 template <size_t N, class F>
 void for_each_row(const ValueView &shape, const std::array<const ValueView *, N> &operands, F &&f) {
     if (shape.is_empty()) return;

@@ -46,7 +46,8 @@ double apply_unary(uint32_t op, double x) {
 Support check_elementwise(const NodeView &node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!is_float(node.input(i).type)) return Support::no("no input of type ", node.input(i).info->name);
-        if (!node.input(i).same_shape(node.output())) return Support::no("input ", i, " isn't broadcast to the output's shape");
+        if (!node.input(i).same_shape(node.output()))
+            return Support::no("input ", i, " isn't broadcast to the output's shape");
     }
     return check_output(node, is_float);
 }
@@ -96,7 +97,8 @@ Support check_copy(const NodeView &node) {
     if (!x.same_shape(y)) return Support::no("shapes differ");
     if (!y.is_contiguous()) return Support::no("the output isn't contiguous");
     if (x.type == y.type) return Support::yes();
-    if (!can_decode(x.type) || !is_number(y.type)) return Support::no("no conversion from ", x.info->name, " to ", y.info->name);
+    if (!can_decode(x.type) || !is_number(y.type))
+        return Support::no("no conversion from ", x.info->name, " to ", y.info->name);
     return Support::yes();
 }
 
@@ -110,9 +112,8 @@ void run_copy(const NodeView &node, const Memory &memory, std::byte *scratch) {
     const std::byte *from = memory.at(x);
     std::byte *to = memory.at(y);
     if (x.type == y.type) {
-        tenon::plugin::for_each_piece(x, 0, x.bytes(), [&](uint64_t at, uint64_t done, uint64_t n) {
-            std::memcpy(to + done, from + at, n);
-        });
+        tenon::plugin::for_each_piece(
+            x, 0, x.bytes(), [&](uint64_t at, uint64_t done, uint64_t n) { std::memcpy(to + done, from + at, n); });
         return;
     }
     for_each_row<2>(y, {&x, &y}, [&](const auto &at) {
@@ -128,10 +129,16 @@ void run_copy(const NodeView &node, const Memory &memory, std::byte *scratch) {
     });
 }
 
-uint64_t no_scratch(const NodeView &) { return 0; }
+uint64_t no_scratch(const NodeView &) {
+    return 0;
+}
 
-constexpr Kernel binary(uint32_t op) { return {op, check_elementwise, no_scratch, run_binary}; }
-constexpr Kernel unary(uint32_t op) { return {op, check_elementwise, no_scratch, run_unary}; }
+constexpr Kernel binary(uint32_t op) {
+    return {op, check_elementwise, no_scratch, run_binary};
+}
+constexpr Kernel unary(uint32_t op) {
+    return {op, check_elementwise, no_scratch, run_unary};
+}
 
 constexpr Kernel kKernels[] = {
     {TN_OP_COPY, check_copy, copy_scratch, run_copy},
@@ -164,7 +171,9 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> elementwise_kernels() { return kKernels; }
+std::span<const Kernel> elementwise_kernels() {
+    return kKernels;
+}
 
 const Kernel *find_kernel(uint32_t op) {
     for (const auto &kernels : {elementwise_kernels(), row_kernels(), product_kernels(), composite_kernels()}) {

@@ -6,16 +6,23 @@
 namespace mock {
 namespace {
 
-uint64_t no_scratch(const NodeView &) { return 0; }
-bool is_i32(uint32_t type) { return type == TN_TYPE_ID_I32; }
-bool is_f32(uint32_t type) { return type == TN_TYPE_ID_F32; }
+uint64_t no_scratch(const NodeView &) {
+    return 0;
+}
+bool is_i32(uint32_t type) {
+    return type == TN_TYPE_ID_I32;
+}
+bool is_f32(uint32_t type) {
+    return type == TN_TYPE_ID_F32;
+}
 
 // ---- sum, mean, max_reduce ----
 
 Support check_reduce(const NodeView &node) {
     const ValueView &x = node.input(0), &y = node.output();
     if (!is_float(x.type)) return Support::no("no input of type ", x.info->name);
-    if (x.rank == 0 || !same_outer(x, y) || y.last() != 1) return Support::no("the output isn't the input's shape with a last 1");
+    if (x.rank == 0 || !same_outer(x, y) || y.last() != 1)
+        return Support::no("the output isn't the input's shape with a last 1");
     return check_output(node, is_float);
 }
 
@@ -41,7 +48,8 @@ Support check_select(const NodeView &node) {
     const ValueView &x = node.input(0), &y = node.output();
     const int64_t k = node.op == TN_OP_TOP_K ? int64_t{node.params<tn_params_top_k>().k} : 1;
     if (!is_float(x.type)) return Support::no("no input of type ", x.info->name);
-    if (x.rank == 0 || !same_outer(x, y) || y.last() != k || k > x.last()) return Support::no("the output's last size isn't k");
+    if (x.rank == 0 || !same_outer(x, y) || y.last() != k || k > x.last())
+        return Support::no("the output's last size isn't k");
     return check_output(node, is_i32);
 }
 
@@ -76,13 +84,16 @@ Support check_softmax(const NodeView &node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!node.has_input(i)) continue;
         if (!is_float(node.input(i).type)) return Support::no("no input of type ", node.input(i).info->name);
-        if (!node.input(i).same_shape(node.output())) return Support::no("input ", i, " isn't broadcast to the output's shape");
+        if (!node.input(i).same_shape(node.output()))
+            return Support::no("input ", i, " isn't broadcast to the output's shape");
     }
     if (x.rank == 0) return Support::no("a scalar has no last dimension");
     return check_output(node, is_float);
 }
 
-uint64_t row_scratch(const NodeView &node) { return static_cast<uint64_t>(node.output().last()) * sizeof(double); }
+uint64_t row_scratch(const NodeView &node) {
+    return static_cast<uint64_t>(node.output().last()) * sizeof(double);
+}
 
 void run_softmax(const NodeView &node, const Memory &memory, std::byte *scratch) {
     const ValueView &x = node.input(0), &y = node.output(), &mask = node.has_input(1) ? node.input(1) : x;
@@ -144,7 +155,9 @@ Support check_gather_rows(const NodeView &node) {
     return check_output(node, y.type == table.type ? is_number : is_float);
 }
 
-uint64_t float_row_scratch(const NodeView &node) { return static_cast<uint64_t>(node.input(0).last()) * sizeof(float); }
+uint64_t float_row_scratch(const NodeView &node) {
+    return static_cast<uint64_t>(node.input(0).last()) * sizeof(float);
+}
 
 void run_gather_rows(const NodeView &node, const Memory &memory, std::byte *scratch) {
     const ValueView &table = node.input(0), &ids = node.input(1), &y = node.output();
@@ -171,11 +184,13 @@ Support check_scatter_rows(const NodeView &node) {
     if (!is_float(rows.type) || !is_float(dst.type)) return Support::no("no rows of type ", dst.info->name);
     if (!is_index(ids.type)) return Support::no("no ids of type ", ids.info->name);
     // kv_append is the same with rows of two dimensions
-    if (dst.rank < 2 || rows.rank != dst.rank || ids.rank != 1 || ids.shape[0] != rows.shape[0]) return Support::no("shapes don't fit");
+    if (dst.rank < 2 || rows.rank != dst.rank || ids.rank != 1 || ids.shape[0] != rows.shape[0])
+        return Support::no("shapes don't fit");
     for (uint32_t i = 1; i < dst.rank; ++i) {
         if (rows.shape[i] != dst.shape[i]) return Support::no("shapes don't fit");
     }
-    if (!node.input(0).same_shape(dst) || node.input(0).type != dst.type) return Support::no("the output isn't the first input");
+    if (!node.input(0).same_shape(dst) || node.input(0).type != dst.type)
+        return Support::no("the output isn't the first input");
     return check_output(node, is_float);
 }
 
@@ -245,7 +260,8 @@ void run_concat(const NodeView &node, const Memory &memory, std::byte *) {
 
 Support check_attention_mask(const NodeView &node) {
     for (size_t i = 0; i < 4; ++i) {
-        if (node.input(i).type != TN_TYPE_ID_I32 || node.input(i).rank != 1) return Support::no("input ", i, " isn't i32 [n]");
+        if (node.input(i).type != TN_TYPE_ID_I32 || node.input(i).rank != 1)
+            return Support::no("input ", i, " isn't i32 [n]");
     }
     const auto p = node.params<tn_params_attention_mask>();
     const ValueView &y = node.output();
@@ -253,7 +269,8 @@ Support check_attention_mask(const NodeView &node) {
     if (node.input(1).shape[0] != tokens || node.input(3).shape[0] != sequences || p.capacity == 0) {
         return Support::no("shapes don't fit");
     }
-    if (y.rank != 2 || y.shape[0] != tokens || y.shape[1] != sequences * p.capacity) return Support::no("the output's shape is wrong");
+    if (y.rank != 2 || y.shape[0] != tokens || y.shape[1] != sequences * p.capacity)
+        return Support::no("the output's shape is wrong");
     return check_output(node, is_f32);
 }
 
@@ -294,6 +311,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> row_kernels() { return kKernels; }
+std::span<const Kernel> row_kernels() {
+    return kKernels;
+}
 
 }  // namespace mock

@@ -83,7 +83,7 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
         tn_params_concat concat{};
         concat.struct_size = TN_SIZE_PARAMS_CONCAT, concat.axis = 2;
         softmax.scale = 1;
-        const ValueId sinks = b.copy(b.broadcast(b.reshape(x[SINKS], {q[1], 1, 1}), {q[1], q[0], 1}));
+        const ValueId sinks = b.copy(b.broadcast(b.reshape(in_order(b, x[SINKS]), {q[1], 1, 1}), {q[1], q[0], 1}));
         const ValueId masked = b.add(b.affine(scores, scale, 0), mask);
         const ValueId with_sinks = b.node(TN_OP_CONCAT, {masked, sinks}, ParamBlob::of(concat));
         weights = b.slice(b.node(TN_OP_SOFTMAX, {with_sinks}, ParamBlob::of(softmax)), 2, 0, slots);

@@ -19,7 +19,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
 std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<const ValueId> x) {
     const Shape &cache = call.in(0).shape, &rows = call.in(1).shape;
     const ValueId flat = b.node(TN_OP_SCATTER_ROWS, {b.reshape(x[0], {cache[0], cache[1] * cache[2]}),
-                                                     b.reshape(x[1], {rows[0], rows[1] * rows[2]}), x[2]});
+                                                     b.reshape(in_order(b, x[1]), {rows[0], rows[1] * rows[2]}), x[2]});
     return {b.reshape(flat, cache)};
 }
 

@@ -54,7 +54,7 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     const Shape &shape = call.in(0).shape;
     const int64_t t = shape[0], h = shape[1], d = shape[2], half = p.dims / 2;
     ValueId step = b.constant(DType::f32, {1, half}, std::as_bytes(std::span<const float>(frequencies(p))));
-    if (call.has(2)) step = b.node(TN_OP_DIV, {step, b.reshape(x[2], {1, half})});
+    if (call.has(2)) step = b.node(TN_OP_DIV, {step, b.reshape(in_order(b, x[2]), {1, half})});
     const ValueId angle = b.mul(b.reshape(b.copy(x[1], DType::f32), {t, 1}), step);  // [t, half]
     const float magnitude = p.attn_factor * (p.ext_factor > 0 ? 1 + 0.1f * std::log(1 / p.scale) : 1);
     auto turn = [&](uint32_t op) {

@@ -22,19 +22,22 @@ namespace tenon {
 class OpSet;  // tenon/op_set.h
 
 struct RegistryOptions {
-    /// Searched first, in this order (`--plugin-dir`); ignored with raised privileges.
+    /// Searched first, in this order (`--plugin-dir`); one that isn't there fails. Ignored with raised privileges.
     std::vector<std::filesystem::path> plugin_dirs;
     /// Whether TENON_PLUGIN_PATH and the user's data directory are searched; never with raised privileges.
     bool search_environment = true;
     bool search_user = true;
-    /// Whether the install prefix is searched (last). In a build tree the executable's neighbour folder is given
-    /// through plugin_dirs by the command line.
+    /// Directories beside the program, as in a build tree: searched after the user's, not with raised privileges. One that
+    /// isn't there is no error.
+    std::vector<std::filesystem::path> program_dirs;
+    /// Whether the install prefix is searched (last).
     bool search_install = true;
     /// Options that plugins may ask for by "<plugin>.<key>".
     std::map<std::string, std::string> plugin_options;
     /// Host memory that plugins may take through the host's table; 0: no limit.
     uint64_t host_memory_limit_bytes = 0;
-    /// Where log lines go, called from any thread; default: stderr, warnings and errors only.
+    /// Where log lines go, called from any thread, as long as the registry or anything made from it lives; default:
+    /// stderr, warnings and errors only.
     LogFunction log;
 };
 
@@ -42,9 +45,9 @@ struct RegistryOptions {
 struct PluginOutcome {
     enum class State { available, loaded, refused, shadowed };
     std::filesystem::path folder;
-    std::string origin;                 // "--plugin-dir", "TENON_PLUGIN_PATH", "user", "installed"
+    std::string origin;                 // "--plugin-dir", "TENON_PLUGIN_PATH", "user", "program", "installed"
     std::string name, vendor, version;  // from the manifest, where it could be read
-    std::vector<std::string> devices;   // names of the devices that it may bring, without index
+    std::vector<std::string> devices;   // names of the devices that it may bring; one without index stands for all
     uint32_t abi_min = 0, abi_max = 0;
     int abi_chosen = -1;  // minor, once loaded
     State state = State::available;
@@ -81,8 +84,8 @@ public:
     /// Standard ops and those that loaded plugins have registered.
     const OpSet &ops() const { return *ops_; }
 
-    /// A new cancel token, never used again; 0, which can't be raised, where memory ran out. Raising it stops the runs that carry it. Raising is safe in a signal
-    /// handler.
+    /// A new cancel token, never given twice; 0, which can't be raised, where memory ran out. Raising it stops the runs
+    /// that carry it. Raising is safe in a signal handler.
     uint64_t new_cancel_token();
     void raise_cancel(uint64_t token) noexcept;
     void clear_cancel(uint64_t token) noexcept;

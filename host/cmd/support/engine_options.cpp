@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cmd/support/options.h"
+#include "cmd/support/registry_options.h"
 
 namespace tenon::cmd {
 
@@ -12,7 +13,6 @@ void add_engine_options(Options &options, EngineChoice &choice) {
               "devices to use, first choice first: NAME[:INDEX][:KEY=VALUE]..., comma-separated; 'tenon devices' lists "
               "them; without it accelerators and GPUs, then the CPU",
               choice.devices)
-        .texts("plugin-dir", "DIR", "look for plugins in DIR first", choice.plugin_dirs)
         .texts("pin", "REGEX=DEVICE", "run the nodes whose names match REGEX, such as 'blk\\.[0-9]\\.', on DEVICE",
                choice.pins)
         .integer("threads,t", "N", "threads of CPU devices; without it what the device chooses", 1, 1 << 16,
@@ -23,6 +23,7 @@ void add_engine_options(Options &options, EngineChoice &choice) {
                  1, 1 << 29, choice.context)
         .choice("precision", "fast: activations may be quantised; exact: all arithmetic and the KV cache in 32-bit floats",
                 {"fast", "exact"}, choice.precision);
+    add_plugin_dir_option(options, choice.plugin_dirs);
 }
 
 Result<std::vector<Pin>> parse_pins(const EngineChoice &choice) {
@@ -63,7 +64,7 @@ Result<std::vector<std::shared_ptr<Device>>> open_devices(Registry &registry, co
 }
 
 Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> registry, const EngineChoice &choice,
-                                                  std::vector<Pin> pins, llm::ModelFile file,
+                                                  std::vector<Pin> pins, llm::ModelFile file, int64_t prompt_tokens,
                                                   std::function<Status(uint64_t, uint64_t)> progress) {
     TENON_ASSIGN(auto devices, open_devices(*registry, choice));
     TENON_ASSIGN(auto session,
@@ -73,7 +74,7 @@ Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> regi
     options.precision = choice.precision == "exact" ? Precision::exact : Precision::fast;
     options.progress = std::move(progress);
     TENON_ASSIGN(auto model, llm::Model::load(std::move(file), *session, options));
-    return llm::Engine::create(std::move(session), std::move(model));
+    return llm::Engine::create(std::move(session), std::move(model), prompt_tokens);
 }
 
 Result<int64_t> check_context(const EngineChoice &choice, const llm::ModelFile &file, size_t prompt_tokens,

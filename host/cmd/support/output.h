@@ -16,7 +16,7 @@ namespace tenon::cmd {
 class Output {
 public:
     /// `command` is named in the message of `finish`.
-    explicit Output(std::string_view command) : command_(command) {}
+    explicit Output(std::string_view command) : command_(command) { buffer_.reserve(k_buffer_bytes); }
     Output(const Output &) = delete;
     Output &operator=(const Output &) = delete;
 

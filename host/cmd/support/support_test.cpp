@@ -1,10 +1,14 @@
 // What commands share: numbers, options, suggestions, JSON.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cmd/command.h"
+#include "cmd/support/input.h"
 #include "cmd/support/nearest.h"
 #include "cmd/support/options.h"
 #include "cmd/support/output.h"
@@ -153,4 +157,36 @@ TEST_CASE("json_text: valid JSON from any bytes and numbers") {
     nlohmann::ordered_json value{
         {"text", "a\xff\n"}, {"none", std::numeric_limits<double>::quiet_NaN()}, {"big", ~0ull}};
     CHECK(json_text(value) == "{\"text\":\"a\xef\xbf\xbd\\n\",\"none\":null,\"big\":18446744073709551615}");
+}
+
+TEST_CASE("read_text: the bytes as they are, from each source") {
+    // A line feed at the end, a zero byte, bytes that aren't UTF-8, and more than one read takes.
+    const std::string bytes = std::string("a\0\xff\xfe", 4) + std::string(200000, 'x') + "\n";
+    const std::filesystem::path folder = std::filesystem::temp_directory_path();
+    const std::filesystem::path path = folder / ("tenon-read-text-" + std::to_string(::getpid()));
+    std::ofstream(path, std::ios::binary) << bytes;
+
+    CHECK(*read_text({.prompt = "", .file = {}}) == "");
+    CHECK(*read_text({.prompt = "\xff\n", .file = {}}) == "\xff\n");
+    Result<std::string> file = read_text({.prompt = {}, .file = path.string()});
+    REQUIRE(file.ok());
+    CHECK(*file == bytes);
+
+    const int saved = ::dup(STDIN_FILENO);
+    for (const std::optional<std::string> &name : {std::optional<std::string>(), std::optional<std::string>("-")}) {
+        REQUIRE(std::freopen(path.c_str(), "rb", stdin) != nullptr);
+        Result<std::string> input = read_text({.prompt = {}, .file = name});
+        REQUIRE(input.ok());
+        CHECK(*input == bytes);
+    }
+    if (saved >= 0) {
+        ::dup2(saved, STDIN_FILENO);
+        ::close(saved);
+    }
+    std::filesystem::remove(path);
+
+    const Status missing = read_text({.prompt = {}, .file = path.string()}).status();
+    CHECK(missing.code() == Code::not_found);
+    CHECK(missing.message().find(path.string()) != std::string::npos);
+    CHECK(read_text({.prompt = {}, .file = folder.string()}).status().code() == Code::invalid_argument);
 }

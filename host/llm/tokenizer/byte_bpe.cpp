@@ -72,7 +72,7 @@ struct Merge {
 class MergeTable {
 public:
     void reserve(size_t count) {
-        slots_.assign(std::bit_ceil(count * 2 + 1), {});
+        slots_.assign(std::bit_ceil(count * 2 + 2), {});
         shift_ = 64 - std::countr_zero(slots_.size());
     }
     /// The first of equal pairs stays. Never more than were reserved.

@@ -177,7 +177,8 @@ Status Vocabulary::read_special_ids() {
 
 std::optional<int32_t> Vocabulary::find_mark(std::string_view name) const {
     const std::optional<int32_t> id = find(name);
-    if (!id || type(*id) != TokenType::normal) return id;
+    if (!id || type(*id) == TokenType::unused) return std::nullopt;
+    if (type(*id) != TokenType::normal) return id;
     return name.starts_with("<|") || name.starts_with("<｜") ? id : std::nullopt;
 }
 

@@ -15,7 +15,8 @@ bool is_integer(uint32_t type) { return type == TN_TYPE_ID_I32 || type == TN_TYP
 
 // Copies a row's blocks unchanged; step is the distance of two blocks in the source.
 void move_row(const std::byte *from, int64_t step, std::byte *to, int64_t blocks, int64_t block_bytes) {
-    if (step == block_bytes || blocks <= 1) {
+    if (blocks == 0) return;  // an empty tensor may have no address
+    if (step == block_bytes || blocks == 1) {
         std::memcpy(to, from, size_t(blocks * block_bytes));
         return;
     }

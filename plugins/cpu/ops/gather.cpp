@@ -23,6 +23,7 @@ std::unique_ptr<Kernel> make_rows(const Problem &p, Features features) {
     return make_kernel([table = p.in[0], ids = p.in[1], decode = choose(*find_type(p.in[0].type), features).decode](
                            const Args &args, Crew &crew) {
         const int64_t d = table.shape[1];
+        if (d == 0) return;
         const auto [first, last] = crew.share(ids.elements());
         for (int64_t i = first; i < last; ++i) {
             const int64_t id = id_at(ids, args.in[1], i);

@@ -25,7 +25,8 @@ float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 float relu(float x) { return std::isnan(x) ? x : std::fmax(x, 0.0f); }
 float silu(float x) { return x / (1.0f + std::exp(-x)); }
 float gelu(float x) { return 0.5f * x * (1.0f + std::tanh(0.79788456f * x * (1.0f + 0.044715f * x * x))); }
-float gelu_erf(float x) { return 0.5f * x * std::erfc(-0.70710678f * x); }
+// In double: far below 0 a rounding error of the argument would show in the third-last digit.
+float gelu_erf(float x) { return float(0.5 * double(x) * std::erfc(-0.70710678118654752 * double(x))); }
 float gelu_quick(float x) { return x / (1.0f + std::exp(-1.702f * x)); }
 // Split at 0, so that exp doesn't overflow and small results keep their digits.
 float softplus(float x) { return std::isnan(x) ? x : std::fmax(x, 0.0f) + std::log1p(std::exp(-std::fabs(x))); }

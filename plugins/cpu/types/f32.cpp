@@ -7,7 +7,9 @@
 namespace tenon::cpu {
 namespace {
 
-void decode(const void *src, float *dst, int64_t n) { std::memcpy(dst, src, size_t(n) * sizeof(float)); }
+void decode(const void *src, float *dst, int64_t n) {
+    if (n > 0) std::memcpy(dst, src, size_t(n) * sizeof(float));  // an empty tensor may have no address
+}
 
 constexpr TypeRow k_rows[] = {{"reference", isa_reference, decode, nullptr, nullptr, nullptr}};
 

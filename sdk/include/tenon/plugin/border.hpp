@@ -1,4 +1,5 @@
-// From the ABI's functions to the classes: handles become references, arguments are checked, exceptions become statuses.
+// From the ABI's functions to the classes: handles become references, arguments are checked, exceptions become
+// statuses.
 #ifndef TENON_PLUGIN_BORDER_HPP
 #define TENON_PLUGIN_BORDER_HPP
 
@@ -8,16 +9,34 @@
 namespace tenon::plugin {
 namespace detail {
 
-inline Instance *from(tn_instance handle) noexcept { return reinterpret_cast<Instance *>(handle); }
-inline Adapter *from(tn_adapter handle) noexcept { return reinterpret_cast<Adapter *>(handle); }
-inline Device *from(tn_device handle) noexcept { return reinterpret_cast<Device *>(handle); }
-inline BufferType *from(tn_buffer_type handle) noexcept { return reinterpret_cast<BufferType *>(handle); }
-inline Buffer *from(tn_buffer handle) noexcept { return reinterpret_cast<Buffer *>(handle); }
-inline Stream *from(tn_stream handle) noexcept { return reinterpret_cast<Stream *>(handle); }
-inline Event *from(tn_event handle) noexcept { return reinterpret_cast<Event *>(handle); }
-inline Plan *from(tn_plan handle) noexcept { return reinterpret_cast<Plan *>(handle); }
+inline Instance *from(tn_instance handle) noexcept {
+    return reinterpret_cast<Instance *>(handle);
+}
+inline Adapter *from(tn_adapter handle) noexcept {
+    return reinterpret_cast<Adapter *>(handle);
+}
+inline Device *from(tn_device handle) noexcept {
+    return reinterpret_cast<Device *>(handle);
+}
+inline BufferType *from(tn_buffer_type handle) noexcept {
+    return reinterpret_cast<BufferType *>(handle);
+}
+inline Buffer *from(tn_buffer handle) noexcept {
+    return reinterpret_cast<Buffer *>(handle);
+}
+inline Stream *from(tn_stream handle) noexcept {
+    return reinterpret_cast<Stream *>(handle);
+}
+inline Event *from(tn_event handle) noexcept {
+    return reinterpret_cast<Event *>(handle);
+}
+inline Plan *from(tn_plan handle) noexcept {
+    return reinterpret_cast<Plan *>(handle);
+}
 
-inline tn_buffer_type to_handle(BufferType *type) noexcept { return reinterpret_cast<tn_buffer_type>(type); }
+inline tn_buffer_type to_handle(BufferType *type) noexcept {
+    return reinterpret_cast<tn_buffer_type>(type);
+}
 
 /// body(object), guarded. A null handle, which the host promises never to pass, has no sink to tell.
 template <class Handle, class Body>
@@ -33,12 +52,13 @@ inline ValueView read_range(const Buffer &buffer, const tn_value *tensor, uint64
     const ValueView v = read_tensor(tensor);
     const uint64_t room = v.is_contiguous() ? buffer.type().tensor_bytes(v) : v.extent();
     if (v.offset > buffer.bytes() || room > buffer.bytes() - v.offset) {
-        fail(TN_INVALID_ARGUMENT, "tensor '", v.name, "' of ", room, " bytes at ", v.offset, " ends beyond its buffer of ",
-             buffer.bytes());
+        fail(TN_INVALID_ARGUMENT, "tensor '", v.name, "' of ", room, " bytes at ", v.offset,
+             " ends beyond its buffer of ", buffer.bytes());
     }
     const uint64_t size = v.bytes();
     if (offset > size || bytes > size - offset) {
-        fail(TN_INVALID_ARGUMENT, "range of ", bytes, " bytes at ", offset, " ends beyond tensor '", v.name, "' of ", size);
+        fail(TN_INVALID_ARGUMENT, "range of ", bytes, " bytes at ", offset, " ends beyond tensor '", v.name, "' of ",
+             size);
     }
     if (v.info->is_block() && (offset % v.info->block_bytes != 0 || bytes % v.info->block_bytes != 0)) {
         fail(TN_INVALID_ARGUMENT, "range of ", bytes, " bytes at ", offset, " cuts a block of ", v.info->name);
@@ -46,16 +66,19 @@ inline ValueView read_range(const Buffer &buffer, const tn_value *tensor, uint64
     return v;
 }
 
-inline ValueView read_whole(const Buffer &buffer, const tn_value *tensor) { return read_range(buffer, tensor, 0, 0); }
+inline ValueView read_whole(const Buffer &buffer, const tn_value *tensor) {
+    return read_range(buffer, tensor, 0, 0);
+}
 
 /// Rows of row_bytes: the range that the last of them ends, or a failure.
-inline ValueView read_rows(const Buffer &buffer, const tn_value *tensor, uint64_t offset, uint64_t step, uint64_t row_bytes,
-                           uint64_t rows) {
+inline ValueView read_rows(const Buffer &buffer, const tn_value *tensor, uint64_t offset, uint64_t step,
+                           uint64_t row_bytes, uint64_t rows) {
     if (rows == 0 || row_bytes == 0) return read_range(buffer, tensor, offset, 0);
     const uint64_t reach = add_checked(mul_checked(rows - 1, step, "rows"), row_bytes, "rows");
     const ValueView v = read_range(buffer, tensor, offset, reach);
     for (uint64_t cut : {step, row_bytes}) {
-        if (v.info->is_block() && cut % v.info->block_bytes != 0) fail(TN_INVALID_ARGUMENT, "rows cut blocks of ", v.info->name);
+        if (v.info->is_block() && cut % v.info->block_bytes != 0)
+            fail(TN_INVALID_ARGUMENT, "rows cut blocks of ", v.info->name);
     }
     return v;
 }
@@ -69,7 +92,8 @@ inline Support ask(const Device &device, const GraphView &graph, const NodeView 
     if (node.later_params) return Support::no("it has parameters of a later version");
     for (const auto &list : {node.inputs, node.outputs}) {
         for (uint32_t v : list) {
-            if (v != TN_NONE && graph.value(v).info == nullptr) return Support::no("type ", graph.value(v).type, " is unknown");
+            if (v != TN_NONE && graph.value(v).info == nullptr)
+                return Support::no("type ", graph.value(v).type, " is unknown");
         }
     }
     return device.support(graph, node);
@@ -80,7 +104,8 @@ inline bool read_copy(const Buffer &dst, const tn_value *dst_tensor, const Buffe
                       ValueView &to, ValueView &from) {
     to = read_whole(dst, dst_tensor);
     from = read_whole(src, src_tensor);
-    if (to.type != from.type || !to.same_shape(from)) fail(TN_INVALID_ARGUMENT, "copy between tensors of different type or shape");
+    if (to.type != from.type || !to.same_shape(from))
+        fail(TN_INVALID_ARGUMENT, "copy between tensors of different type or shape");
     return dst.can_copy_from(to, src, from);
 }
 

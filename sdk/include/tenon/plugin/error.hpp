@@ -27,7 +27,9 @@ private:
 };
 
 namespace detail {
-inline void append(std::string &to, std::string_view text) { to += text; }
+inline void append(std::string &to, std::string_view text) {
+    to += text;
+}
 template <std::integral T>
 void append(std::string &to, T number) {
     to += std::to_string(number);

@@ -1,5 +1,5 @@
-// The ready-made event. Every record starts a round; rounds may end in another order than they began (records on several
-// streams), and each keeps its own outcome for as long as somebody may still ask for it.
+// The ready-made event. Every record starts a round; rounds may end in another order than they began (records on
+// several streams), and each keeps its own outcome for as long as somebody may still ask for it.
 #ifndef TENON_PLUGIN_EVENT_HPP
 #define TENON_PLUGIN_EVENT_HPP
 
@@ -38,7 +38,8 @@ class Deadline {
 public:
     explicit Deadline(uint64_t timeout_ns)
         : never_(timeout_ns > kLongest),
-          at_(std::chrono::steady_clock::now() + std::chrono::nanoseconds(never_ ? 0 : static_cast<int64_t>(timeout_ns))) {}
+          at_(std::chrono::steady_clock::now() +
+              std::chrono::nanoseconds(never_ ? 0 : static_cast<int64_t>(timeout_ns))) {}
 
     /// Until ready() or the deadline; whether ready() holds.
     template <class Ready>
@@ -166,9 +167,9 @@ private:
     std::mutex mutex_;
     std::condition_variable cond_;
     std::atomic<uint64_t> ended_{0};
-    uint64_t newest_ = 0;          // round of the last record
-    uint64_t waiters_ = 0;         // entered and not left
-    std::vector<uint64_t> open_;   // rounds that haven't ended
+    uint64_t newest_ = 0;         // round of the last record
+    uint64_t waiters_ = 0;        // entered and not left
+    std::vector<uint64_t> open_;  // rounds that haven't ended
     std::vector<Failed> failed_;
 };
 

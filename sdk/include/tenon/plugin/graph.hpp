@@ -1,5 +1,5 @@
-// Descriptors as plain C++ copies: values, nodes and graphs that were checked in full before plugin code sees them, so that
-// kernels can trust ranks, sizes, indices, strides and bounds. graph_read.hpp does the checking.
+// Descriptors as plain C++ copies: values, nodes and graphs that were checked in full before plugin code sees them, so
+// that kernels can trust ranks, sizes, indices, strides and bounds. graph_read.hpp does the checking.
 #ifndef TENON_PLUGIN_GRAPH_HPP
 #define TENON_PLUGIN_GRAPH_HPP
 
@@ -15,9 +15,9 @@
 
 namespace tenon::plugin {
 
-/// A tensor. Every number here was checked: rank <= 8, sizes and strides >= 0, no product overflows, and of a type that is
-/// known: block types have whole contiguous blocks, strides of plain types are whole elements. Entries past rank are 1 and 0.
-/// Trivially copyable; name points into the graph that holds the value, or into the call that it came with.
+/// A tensor. Every number here was checked: rank <= 8, sizes and strides >= 0, no product overflows, and of a type that
+/// is known: block types have whole contiguous blocks, strides of plain types are whole elements. Entries past rank are
+/// 1 and 0. Trivially copyable; name points into the graph that holds the value, or into the call that it came with.
 struct ValueView {
     uint32_t index = TN_NONE;  // in its graph
     uint32_t type = 0;         // dtypes.def
@@ -48,13 +48,18 @@ struct ValueView {
     int64_t rows() const noexcept { return last() == 0 ? 0 : elements() / last(); }
     bool is_empty() const noexcept { return elements() == 0; }
     /// Bytes of a contiguous tensor of this type and shape. Needs info, as the three below.
-    uint64_t bytes() const noexcept { return static_cast<uint64_t>(elements()) / info->block_elements * info->block_bytes; }
-    uint64_t row_bytes() const noexcept { return static_cast<uint64_t>(last()) / info->block_elements * info->block_bytes; }
+    uint64_t bytes() const noexcept {
+        return static_cast<uint64_t>(elements()) / info->block_elements * info->block_bytes;
+    }
+    uint64_t row_bytes() const noexcept {
+        return static_cast<uint64_t>(last()) / info->block_elements * info->block_bytes;
+    }
     /// Bytes from element 0 to the end of the element furthest from it: what the strides span.
     uint64_t extent() const noexcept {
         if (is_empty()) return 0;
         uint64_t end = info->block_bytes;
-        for (uint32_t i = 0; i < rank; ++i) end += static_cast<uint64_t>(count(i) - 1) * static_cast<uint64_t>(stride[i]);
+        for (uint32_t i = 0; i < rank; ++i)
+            end += static_cast<uint64_t>(count(i) - 1) * static_cast<uint64_t>(stride[i]);
         return end;
     }
     /// Row-major without gaps. Strides of dimensions of size 1 don't matter.
@@ -82,8 +87,9 @@ private:
     int64_t count(uint32_t i) const noexcept { return i + 1 == rank ? shape[i] / info->block_elements : shape[i]; }
 };
 
-/// Walks canonical bytes [offset, offset + bytes) of a tensor with any strides: f(at, from, n) for each piece without gaps,
-/// where at counts from element 0 in memory and from counts from the range's begin. The range must lie in the tensor.
+/// Walks canonical bytes [offset, offset + bytes) of a tensor with any strides: f(at, from, n) for each piece without
+/// gaps, where at counts from element 0 in memory and from counts from the range's begin. The range must lie in the
+/// tensor.
 template <class F>
 void for_each_piece(const ValueView &value, uint64_t offset, uint64_t bytes, F &&f) {
     const uint32_t inner = value.inner_contiguous(), outer = value.rank - inner;
@@ -117,8 +123,8 @@ struct BufferTypeView {
 
 class GraphView;
 
-/// A node. Its indices are right: outputs always, inputs where they aren't TN_NONE. For a standard op the counts are those of
-/// ops.def, required inputs are there, and the params struct has at least its 1.0 size.
+/// A node. Its indices are right: outputs always, inputs where they aren't TN_NONE. For a standard op the counts are
+/// those of ops.def, required inputs are there, and the params struct has at least its 1.0 size.
 struct NodeView {
     const GraphView *graph = nullptr;
     uint32_t index = 0;
@@ -142,8 +148,8 @@ struct NodeView {
     }
 };
 
-/// A segment, copied out of the host's memory. Never moves, so that nodes and names may be pointed at for as long as the
-/// shared pointer that prepare received is kept.
+/// A segment, copied out of the host's memory. Never moves, so that nodes and names may be pointed at for as long as
+/// the shared pointer that prepare received is kept.
 class GraphView {
 public:
     GraphView() = default;
@@ -179,8 +185,12 @@ private:
     std::string names_;
 };
 
-const ValueView &NodeView::input(size_t i) const noexcept { return graph->value(inputs[i]); }
-const ValueView &NodeView::output(size_t i) const noexcept { return graph->value(outputs[i]); }
+const ValueView &NodeView::input(size_t i) const noexcept {
+    return graph->value(inputs[i]);
+}
+const ValueView &NodeView::output(size_t i) const noexcept {
+    return graph->value(outputs[i]);
+}
 
 }  // namespace tenon::plugin
 #endif

@@ -12,7 +12,8 @@ inline constexpr uint64_t kMaxBytes = INT64_MAX;  // no tensor spans more
 
 inline uint64_t mul_checked(uint64_t a, uint64_t b, std::string_view what) {
     uint64_t product = 0;
-    if (__builtin_mul_overflow(a, b, &product) || product > kMaxBytes) fail(TN_INVALID_ARGUMENT, what, ": size overflows");
+    if (__builtin_mul_overflow(a, b, &product) || product > kMaxBytes)
+        fail(TN_INVALID_ARGUMENT, what, ": size overflows");
     return product;
 }
 
@@ -82,7 +83,8 @@ inline BufferTypeView read_buffer_type(const tn_buffer_type_info &from) {
     BufferTypeView type;
     type.name = from.name != nullptr ? from.name : "";
     std::copy(std::begin(from.owner), std::end(from.owner), type.owner.begin());
-    type.memory = from.memory, type.flags = from.flags, type.alignment = from.alignment, type.max_bytes = from.max_bytes;
+    type.memory = from.memory, type.flags = from.flags, type.alignment = from.alignment,
+    type.max_bytes = from.max_bytes;
     if (type.alignment == 0 || (type.alignment & (type.alignment - 1)) != 0) {
         fail(TN_INVALID_ARGUMENT, "buffer type '", type.name, "': alignment ", type.alignment, " isn't a power of two");
     }
@@ -105,8 +107,8 @@ public:
         return reader.out_;
     }
 
-    /// Values alone, and one node that indexes them: what infer and decompose receive. Its outputs aren't described yet:
-    /// they read as scalars.
+    /// Values alone, and one node that indexes them: what infer and decompose receive. Its outputs aren't described
+    /// yet: they read as scalars.
     static std::shared_ptr<const GraphView> read(const tn_graph *from, const tn_node *node) {
         GraphReader reader(from);
         const tn_node own = read_struct(node);
@@ -120,11 +122,13 @@ public:
 
 private:
     explicit GraphReader(const tn_graph *from) : from_(read_struct(from)), out_(std::make_shared<GraphView>()) {
-        if (from_.value_count >= TN_NONE || from_.node_count >= TN_NONE) fail(TN_INVALID_ARGUMENT, "graph: too many parts");
+        if (from_.value_count >= TN_NONE || from_.node_count >= TN_NONE)
+            fail(TN_INVALID_ARGUMENT, "graph: too many parts");
     }
 
     void read_types() {
-        const SpanView<tn_buffer_type_info> types(from_.buffer_types, from_.buffer_type_count, from_.buffer_type_stride);
+        const SpanView<tn_buffer_type_info> types(from_.buffer_types, from_.buffer_type_count,
+                                                  from_.buffer_type_stride);
         for (uint64_t i = 0; i < types.size(); ++i) out_->types_.push_back(detail::read_buffer_type(types[i]));
     }
 
@@ -134,7 +138,8 @@ private:
         own.reserve(values.size());
         for (uint64_t i = 0; i < values.size(); ++i) {
             const bool later = std::find(not_yet.begin(), not_yet.end(), i) != not_yet.end();
-            own.push_back(later ? detail::read_value(GraphReader::scalar(), "") : detail::read_value(values[i], join("value ", i)));
+            own.push_back(later ? detail::read_value(GraphReader::scalar(), "")
+                                : detail::read_value(values[i], join("value ", i)));
             own.back().index = static_cast<uint32_t>(i);
             own.back().cookie = 0;
         }
@@ -160,14 +165,15 @@ private:
             fail(TN_INVALID_ARGUMENT, "value ", v.index, ": buffer type ", v.buffer_type, " is out of range");
         }
         if (v.view_of == TN_NONE) return;
-        if (v.view_of >= out_->values_.size()) fail(TN_INVALID_ARGUMENT, "value ", v.index, ": view_of is out of range");
+        if (v.view_of >= out_->values_.size())
+            fail(TN_INVALID_ARGUMENT, "value ", v.index, ": view_of is out of range");
         const ValueView &base = out_->values_[v.view_of];
         if (base.view_of != TN_NONE) fail(TN_INVALID_ARGUMENT, "value ", v.index, ": is a view of a view");
         if (v.info == nullptr || base.info == nullptr) return;
         const uint64_t extent = v.extent(), room = base.extent();
         if (v.offset > room || extent > room - v.offset) {
-            fail(TN_INVALID_ARGUMENT, "value ", v.index, ": view of ", extent, " bytes at ", v.offset, " ends beyond its base of ",
-                 room);
+            fail(TN_INVALID_ARGUMENT, "value ", v.index, ": view of ", extent, " bytes at ", v.offset,
+                 " ends beyond its base of ", room);
         }
         if (v.offset % v.info->block_bytes != 0) {
             fail(TN_INVALID_ARGUMENT, "value ", v.index, ": offset ", v.offset, " isn't on a border of ", v.info->name);
@@ -205,7 +211,8 @@ private:
         n.outputs = copy_operands(from.outputs, from.output_count);
         const size_t count = out_->values_.size();
         for (uint32_t v : n.inputs) {
-            if (v != TN_NONE && v >= count) fail(TN_INVALID_ARGUMENT, "node ", index, ": input ", v, " is out of range");
+            if (v != TN_NONE && v >= count)
+                fail(TN_INVALID_ARGUMENT, "node ", index, ": input ", v, " is out of range");
         }
         for (uint32_t v : n.outputs) {
             if (v >= count) fail(TN_INVALID_ARGUMENT, "node ", index, ": output ", v, " is out of range");
@@ -237,11 +244,12 @@ private:
     static void check_standard(const NodeView &n, const OpInfo &op) {
         if (op.kind == OpKind::kReserved) return;  // has no contract yet; no plugin answers yes
         if (n.inputs.size() < op.min_inputs || n.inputs.size() > op.max_inputs || n.outputs.size() != op.outputs) {
-            fail(TN_INVALID_ARGUMENT, "node ", n.index, " (", op.name, "): ", n.inputs.size(), " inputs and ", n.outputs.size(),
-                 " outputs");
+            fail(TN_INVALID_ARGUMENT, "node ", n.index, " (", op.name, "): ", n.inputs.size(), " inputs and ",
+                 n.outputs.size(), " outputs");
         }
         for (size_t i = 0; i < op.min_inputs; ++i) {
-            if (!n.has_input(i)) fail(TN_INVALID_ARGUMENT, "node ", n.index, " (", op.name, "): input ", i, " is missing");
+            if (!n.has_input(i))
+                fail(TN_INVALID_ARGUMENT, "node ", n.index, " (", op.name, "): input ", i, " is missing");
         }
         if (op.params_bytes == 0) return;
         if (n.params_words.empty() || n.params_words[0] < op.params_bytes) {

@@ -13,13 +13,15 @@ namespace bytes {
 inline void set(std::byte *base, const ValueView &tensor, uint64_t offset, const void *src, uint64_t count) {
     std::byte *to = base + tensor.offset;
     const auto *from = static_cast<const std::byte *>(src);
-    for_each_piece(tensor, offset, count, [&](uint64_t at, uint64_t done, uint64_t n) { std::memcpy(to + at, from + done, n); });
+    for_each_piece(tensor, offset, count,
+                   [&](uint64_t at, uint64_t done, uint64_t n) { std::memcpy(to + at, from + done, n); });
 }
 
 inline void get(const std::byte *base, const ValueView &tensor, uint64_t offset, void *dst, uint64_t count) {
     const std::byte *from = base + tensor.offset;
     auto *to = static_cast<std::byte *>(dst);
-    for_each_piece(tensor, offset, count, [&](uint64_t at, uint64_t done, uint64_t n) { std::memcpy(to + done, from + at, n); });
+    for_each_piece(tensor, offset, count,
+                   [&](uint64_t at, uint64_t done, uint64_t n) { std::memcpy(to + done, from + at, n); });
 }
 
 inline void fill(std::byte *base, const ValueView &tensor, uint64_t offset, uint64_t count, uint8_t byte) {
@@ -100,7 +102,9 @@ public:
                                            .alignment = alignment,
                                            .max_bytes = 0}) {}
 
-    std::unique_ptr<Buffer> alloc(uint64_t bytes, uint32_t) override { return std::make_unique<HostBuffer>(*this, bytes); }
+    std::unique_ptr<Buffer> alloc(uint64_t bytes, uint32_t) override {
+        return std::make_unique<HostBuffer>(*this, bytes);
+    }
     std::unique_ptr<Buffer> import_host(void *memory, uint64_t bytes, bool writable) override {
         if (reinterpret_cast<uintptr_t>(memory) % view().alignment != 0) {
             fail(TN_UNSUPPORTED, "buffer type '", view().name, "': memory isn't a multiple of ", view().alignment);

@@ -1,7 +1,8 @@
 // The classes that a plugin author derives from. tables.hpp turns them into the ABI's tables.
 //
-// Ownership: Instance owns its adapters, buffer types and vendor ops; Device owns its buffer types; the host owns devices,
-// buffers, streams, events and plans, and frees children before parents. Every object knows its parent from construction on.
+// Ownership: Instance owns its adapters, buffer types and vendor ops; Device owns its buffer types; the host owns
+// devices, buffers, streams, events and plans, and frees children before parents. Every object knows its parent from
+// construction on.
 #ifndef TENON_PLUGIN_OBJECTS_HPP
 #define TENON_PLUGIN_OBJECTS_HPP
 
@@ -31,7 +32,8 @@ struct PluginInfo {
     std::array<uint8_t, 16> guid;
 };
 
-/// One load of the plugin by one host: all state hangs on it (D09). The constructor runs before the host is known: use load.
+/// One load of the plugin by one host: all state hangs on it (D09). The constructor runs before the host is known: use
+/// load.
 class Instance {
 public:
     Instance();
@@ -39,8 +41,8 @@ public:
     Instance &operator=(const Instance &) = delete;
     virtual ~Instance();
 
-    /// Adds every adapter that is there now (D42), fast: no context, no device memory (D43). Having none is fine; log why.
-    /// Whatever it throws refuses the load.
+    /// Adds every adapter that is there now (D42), fast: no context, no device memory (D43). Having none is fine; log
+    /// why. Whatever it throws refuses the load.
     virtual void load(Registrar &registrar) = 0;
     /// A function table by name, constant until unload; 0 if there is none. [any]
     virtual const void *extension(std::string_view) { return nullptr; }
@@ -138,9 +140,9 @@ public:
     /// No thread of the device runs plugin code afterwards (D17).
     virtual ~Device();
 
-    /// Whether this device runs a node, and if not, why: one function for supports_op and support_reason, and prepare accepts
-    /// what it says yes to (D20). Pure: depends on node, operands, their buffer types and the device's options alone (D19).
-    /// Types unknown to dtypes.def and parameters of later versions never get here. [any]
+    /// Whether this device runs a node, and if not, why: one function for supports_op and support_reason, and prepare
+    /// accepts what it says yes to (D20). Pure: depends on node, operands, their buffer types and the device's options
+    /// alone (D19). Types unknown to dtypes.def and parameters of later versions never get here. [any]
     virtual Support support(const GraphView &graph, const NodeView &node) const = 0;
     /// Whether kernels can use such memory in place; also asked for foreign types (D12). [any]
     virtual bool supports_buffer_type(const BufferTypeView &type) const = 0;
@@ -152,7 +154,8 @@ public:
     virtual std::optional<std::string> option(std::string_view key) const;
 
     virtual StreamOptions stream_options() const { return {}; }
-    /// The ready-made ones (stream.hpp) unless overridden; both together, since a stream knows its own events only. [any]
+    /// The ready-made ones (stream.hpp) unless overridden; both together, since a stream knows its own events only.
+    /// [any]
     virtual std::unique_ptr<Stream> make_stream();
     virtual std::unique_ptr<Event> make_event();
 
@@ -251,9 +254,9 @@ private:
     BufferTypeView view_;
 };
 
-/// Memory. Calls are done when they return. Ranges were checked against tensor and buffer (D26), blocks are whole, offsets
-/// count in the tensor's canonical bytes (D25); tensor.offset counts from the buffer's begin. Calls: [any] as long as ranges
-/// don't overlap; clear, reset, set_usage, init_tensor: [object].
+/// Memory. Calls are done when they return. Ranges were checked against tensor and buffer (D26), blocks are whole,
+/// offsets count in the tensor's canonical bytes (D25); tensor.offset counts from the buffer's begin. Calls: [any] as
+/// long as ranges don't overlap; clear, reset, set_usage, init_tensor: [object].
 class Buffer {
 public:
     Buffer(BufferType &type, uint64_t bytes) : type_(type), bytes_(bytes) {}
@@ -269,7 +272,8 @@ public:
     virtual void get(const ValueView &tensor, uint64_t offset, void *dst, uint64_t bytes) = 0;
     virtual void fill(const ValueView &tensor, uint64_t offset, uint64_t bytes, uint8_t byte) = 0;
     virtual void clear(uint8_t byte) = 0;
-    /// Whole tensors of equal type and shape from another buffer of this plugin. Pure; the host stages where it says no.
+    /// Whole tensors of equal type and shape from another buffer of this plugin. Pure; the host stages where it says
+    /// no.
     virtual bool can_copy_from(const ValueView &, const Buffer &, const ValueView &) const { return false; }
     virtual void copy_from(const ValueView &dst, const Buffer &src, const ValueView &src_tensor);
     virtual uint64_t init_tensor(const ValueView &) { return 0; }

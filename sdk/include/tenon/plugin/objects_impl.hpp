@@ -9,8 +9,12 @@ namespace tenon::plugin {
 inline Instance::Instance() = default;
 inline Instance::~Instance() = default;
 
-inline void Device::set_option(std::string_view key, std::string_view) { fail(TN_NOT_FOUND, "no option '", key, "'"); }
-inline std::optional<std::string> Device::option(std::string_view) const { return std::nullopt; }
+inline void Device::set_option(std::string_view key, std::string_view) {
+    fail(TN_NOT_FOUND, "no option '", key, "'");
+}
+inline std::optional<std::string> Device::option(std::string_view) const {
+    return std::nullopt;
+}
 
 inline Device::Device(Adapter &adapter) : adapter_(adapter) {
     const std::lock_guard lock(adapter.mutex_);
@@ -25,7 +29,8 @@ inline Device::~Device() {
 inline void Device::lose(std::string_view why) noexcept {
     const std::lock_guard lock(mutex_);
     if (lost()) return;
-    std::snprintf(why_lost_.text, sizeof why_lost_.text, "%.*s", static_cast<int>(std::min<size_t>(why.size(), 200)), why.data());
+    std::snprintf(why_lost_.text, sizeof why_lost_.text, "%.*s", static_cast<int>(std::min<size_t>(why.size(), 200)),
+                  why.data());
     why_lost_.status = TN_DEVICE_LOST;
     lost_.store(true, std::memory_order_release);
     for (Waitable *waitable : waitables_) waitable->wake();
@@ -106,7 +111,8 @@ inline Adapter &Registrar::add(std::unique_ptr<Adapter> adapter) {
 inline void Registrar::withdraw(Adapter &adapter) {
     adapter.lose_devices();
     const tn_status status = t_.adapter_withdraw(t_.ctx, reinterpret_cast<tn_adapter>(&adapter));
-    if (status != TN_OK) fail(detail::listed(status), "the host can't withdraw the adapter '", adapter.info().name, "'");
+    if (status != TN_OK)
+        fail(detail::listed(status), "the host can't withdraw the adapter '", adapter.info().name, "'");
 }
 
 inline BufferType &Registrar::add(std::unique_ptr<BufferType> type) {
@@ -121,7 +127,8 @@ inline BufferType &Registrar::add(std::unique_ptr<BufferType> type) {
 
 inline void Registrar::withdraw(BufferType &type) {
     const tn_status status = t_.buffer_type_withdraw(t_.ctx, reinterpret_cast<tn_buffer_type>(&type));
-    if (status != TN_OK) fail(detail::listed(status), "the host can't withdraw the buffer type '", type.view().name, "'");
+    if (status != TN_OK)
+        fail(detail::listed(status), "the host can't withdraw the buffer type '", type.view().name, "'");
 }
 
 inline VendorOp &Registrar::add(std::unique_ptr<VendorOp> op) {

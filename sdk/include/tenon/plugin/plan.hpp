@@ -14,7 +14,7 @@ struct Place {
 
 /// Real memory of a binding.
 struct BoundBuffer {
-    Buffer *buffer = nullptr;  // 0: foreign memory
+    Buffer *buffer = nullptr;   // 0: foreign memory
     std::byte *base = nullptr;  // Buffer::device_address, or the foreign CPU address
     uint64_t bytes = 0;
 };
@@ -66,8 +66,9 @@ private:
     const Device *device_;
 };
 
-/// A segment made ready to run. Derive; fill the answers in the constructor (or in Device::prepare), and override run_group
-/// or execute. Left empty, groups and node_groups mean: every node is its own group, in node order, without scratch.
+/// A segment made ready to run. Derive; fill the answers in the constructor (or in Device::prepare), and override
+/// run_group or execute. Left empty, groups and node_groups mean: every node is its own group, in node order, without
+/// scratch.
 class Plan {
 public:
     struct Group {
@@ -82,8 +83,9 @@ public:
     Plan &operator=(const Plan &) = delete;
     virtual ~Plan() = default;
 
-    /// Runs one group on the stream's thread. May use threads of its own; all are done with it when it returns. Writes every
-    /// observed and state output, and no byte outside outputs and scratch (D40). Two sets may run at once on two threads.
+    /// Runs one group on the stream's thread. May use threads of its own; all are done with it when it returns. Writes
+    /// every observed and state output, and no byte outside outputs and scratch (D40). Two sets may run at once on two
+    /// threads.
     virtual void run_group(uint32_t group, const RunView &run);
     /// The whole plan; by default asks for cancellation before each group (D41) and calls run_group.
     virtual void execute(const RunView &run);
@@ -119,7 +121,8 @@ private:
     inline void place(const tn_placement &placement);
     inline Place read_place(const tn_place &from, uint64_t bindings, std::string_view what) const;
     inline void bind(const tn_bind &bind);
-    inline std::byte *address(const BoundSet &set, Place place, uint64_t bytes, uint64_t alignment, std::string_view what) const;
+    inline std::byte *address(const BoundSet &set, Place place, uint64_t bytes, uint64_t alignment,
+                              std::string_view what) const;
     inline BoundBuffer read_binding(const tn_binding &from, uint64_t index) const;
     inline uint64_t room_of(const ValueView &value, const BoundBuffer &in) const;
     inline std::unique_ptr<BoundSet> &set_slot(uint32_t number);
@@ -136,7 +139,9 @@ private:
     std::vector<std::pair<uint32_t, std::unique_ptr<BoundSet>>> large_sets_;
 };
 
-inline void Plan::run_group(uint32_t group, const RunView &) { fail(TN_INTERNAL, "the plan can't run group ", group); }
+inline void Plan::run_group(uint32_t group, const RunView &) {
+    fail(TN_INTERNAL, "the plan can't run group ", group);
+}
 
 inline void Plan::execute(const RunView &run) {
     for (uint32_t group = 0; group < group_count(); ++group) {
@@ -156,21 +161,28 @@ void Plan::finish() {
     check_answers();
 }
 
-/// A breach of D34 to D37 is the plugin's bug; found here it names itself, found by the host's memory planner it wouldn't.
+/// A breach of D34 to D37 is the plugin's bug; found here it names itself, found by the host's memory planner it
+/// wouldn't.
 void Plan::check_answers() const {
     const auto nodes = graph_->nodes();
     if (node_groups.size() != nodes.size()) fail(TN_INTERNAL, "plan: not every node has a group");
-    std::vector<uint32_t> made_in(graph_->values().size(), TN_NONE);  // a base's latest group so far
+    // of a base, the latest group so far that wrote and that read it
+    std::vector<uint32_t> made_in(graph_->values().size(), TN_NONE), read_in(graph_->values().size(), 0);
     for (const NodeView &node : nodes) {
         const uint32_t group = node_groups[node.index];
         if (group >= groups.size()) fail(TN_INTERNAL, "plan: ", graph_->describe(node), " is in no group");
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             if (!node.has_input(i)) continue;
-            const uint32_t made = made_in[graph_->base(node.inputs[i])];
-            if (made != TN_NONE && made > group) fail(TN_INTERNAL, "plan: ", graph_->describe(node), " runs before its input");
+            const uint32_t base = graph_->base(node.inputs[i]), made = made_in[base];
+            if (made != TN_NONE && made > group)
+                fail(TN_INTERNAL, "plan: ", graph_->describe(node), " runs before its input");
+            read_in[base] = std::max(read_in[base], group);
         }
         for (uint32_t v : node.outputs) {
-            uint32_t &made = made_in[graph_->base(v)];
+            const uint32_t base = graph_->base(v);
+            if (read_in[base] > group)
+                fail(TN_INTERNAL, "plan: ", graph_->describe(node), " overwrites what a later group reads");
+            uint32_t &made = made_in[base];
             made = made == TN_NONE ? group : std::max(made, group);
         }
     }
@@ -178,14 +190,16 @@ void Plan::check_answers() const {
     for (size_t i = 0; i < in_place.size(); ++i) {
         check_in_place(in_place[i]);
         for (size_t k = 0; k < i; ++k) {
-            if (in_place[k].output == in_place[i].output) fail(TN_INTERNAL, "plan: two offers for value ", in_place[i].output);
+            if (in_place[k].output == in_place[i].output)
+                fail(TN_INTERNAL, "plan: two offers for value ", in_place[i].output);
         }
     }
 }
 
 void Plan::check_unstored(uint32_t value, const std::vector<uint32_t> &made_in) const {
     const auto values = graph_->values();
-    if (value >= values.size() || made_in[value] == TN_NONE) fail(TN_INTERNAL, "plan: unstored value ", value, " isn't made here");
+    if (value >= values.size() || made_in[value] == TN_NONE)
+        fail(TN_INTERNAL, "plan: unstored value ", value, " isn't made here");
     if (values[value].flags != 0 || values[value].view_of != TN_NONE) {
         fail(TN_INTERNAL, "plan: unstored value ", value, " is flagged or a view");
     }
@@ -212,7 +226,8 @@ bool Plan::used_in(uint32_t value, uint32_t group, bool as_output) const {
 
 void Plan::check_in_place(const InPlace &pair) const {
     const auto values = graph_->values();
-    if (pair.output >= values.size() || pair.input >= values.size()) fail(TN_INTERNAL, "plan: in-place offer out of range");
+    if (pair.output >= values.size() || pair.input >= values.size())
+        fail(TN_INTERNAL, "plan: in-place offer out of range");
     bool found = false;
     for (uint32_t g = 0; g < groups.size() && !found; ++g) {
         found = used_in(pair.output, g, true) && used_in(pair.input, g, false);

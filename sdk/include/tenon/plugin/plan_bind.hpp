@@ -1,4 +1,5 @@
-// Placing and binding: the host's offsets and buffers become one table of addresses for each set, every bound checked once.
+// Placing and binding: the host's offsets and buffers become one table of addresses for each set, every bound checked
+// once.
 #ifndef TENON_PLUGIN_PLAN_BIND_HPP
 #define TENON_PLUGIN_PLAN_BIND_HPP
 
@@ -18,8 +19,8 @@ void Plan::place(const tn_placement &placement) {
     const SpanView<tn_place> values(placement.values, placement.value_count, placement.value_stride);
     const SpanView<tn_place> scratch(placement.scratch, placement.scratch_count, placement.scratch_stride);
     if (values.size() != graph_->values().size() || scratch.size() != groups.size()) {
-        fail(TN_INVALID_ARGUMENT, "placement of ", values.size(), " values and ", scratch.size(), " scratches for a plan of ",
-             graph_->values().size(), " values and ", groups.size(), " groups");
+        fail(TN_INVALID_ARGUMENT, "placement of ", values.size(), " values and ", scratch.size(),
+             " scratches for a plan of ", graph_->values().size(), " values and ", groups.size(), " groups");
     }
     if (placement.binding_count >= TN_NONE) fail(TN_INVALID_ARGUMENT, "placement: too many bindings");
     std::vector<Place> own(values.size()), own_scratch(groups.size());
@@ -53,7 +54,8 @@ void Plan::place(const tn_placement &placement) {
 
 BoundBuffer Plan::read_binding(const tn_binding &from, uint64_t index) const {
     if (from.buffer == nullptr) {
-        if (from.base == nullptr && from.bytes != 0) fail(TN_INVALID_ARGUMENT, "binding ", index, " has neither buffer nor base");
+        if (from.base == nullptr && from.bytes != 0)
+            fail(TN_INVALID_ARGUMENT, "binding ", index, " has neither buffer nor base");
         return {nullptr, static_cast<std::byte *>(from.base), from.bytes};
     }
     auto *buffer = reinterpret_cast<Buffer *>(from.buffer);
@@ -69,12 +71,13 @@ uint64_t Plan::room_of(const ValueView &value, const BoundBuffer &in) const {
     return in.buffer->type().tensor_bytes(value);
 }
 
-std::byte *Plan::address(const BoundSet &set, Place place, uint64_t bytes, uint64_t alignment, std::string_view what) const {
+std::byte *Plan::address(const BoundSet &set, Place place, uint64_t bytes, uint64_t alignment,
+                         std::string_view what) const {
     if (place.binding == TN_NONE) return nullptr;
     const BoundBuffer &in = set.bindings[place.binding];
     if (place.offset > in.bytes || bytes > in.bytes - place.offset) {
-        fail(TN_INVALID_ARGUMENT, what, ": ", bytes, " bytes at ", place.offset, " end beyond binding ", place.binding, " of ",
-             in.bytes);
+        fail(TN_INVALID_ARGUMENT, what, ": ", bytes, " bytes at ", place.offset, " end beyond binding ", place.binding,
+             " of ", in.bytes);
     }
     if (in.base == nullptr) return nullptr;  // 0 bytes
     std::byte *at = in.base + place.offset;
@@ -99,7 +102,8 @@ void Plan::bind(const tn_bind &bind) {
         const Place place = places_[v.index];
         if (place.binding == TN_NONE) continue;
         const uint64_t room = room_of(v, set->bindings[place.binding]);
-        set->values[v.index] = address(*set, place, room, v.info->is_block() ? 1 : v.info->block_bytes, join("value ", v.index));
+        set->values[v.index] =
+            address(*set, place, room, v.info->is_block() ? 1 : v.info->block_bytes, join("value ", v.index));
     }
     const uint64_t alignment = device_.default_buffer_type().view().alignment;
     for (uint32_t g = 0; g < groups.size(); ++g) {

@@ -22,7 +22,9 @@ consteval std::array<uint8_t, 16> parse_guid(std::string_view text) {
 }
 
 /// The host's functions of 1.0 are all there; without its sink nothing can be told.
-inline bool has_sink(const tn_host *host) noexcept { return host != nullptr && TN_HAS(host, tn_host, error); }
+inline bool has_sink(const tn_host *host) noexcept {
+    return host != nullptr && TN_HAS(host, tn_host, error);
+}
 
 inline tn_status query(const tn_host *host, const tn_plugin &table, const tn_plugin **out) noexcept {
     if (!has_sink(host)) return TN_INVALID_ARGUMENT;
@@ -74,7 +76,8 @@ struct Root {
             const tn_registrar own_registrar = read_struct(registrar);
             check_complete(own_host, own_registrar);
             if constexpr (kSingle) {
-                if (SingleUse<InstanceClass>::taken.exchange(true)) fail(TN_BUSY, "one instance at a time, and there is one");
+                if (SingleUse<InstanceClass>::taken.exchange(true))
+                    fail(TN_BUSY, "one instance at a time, and there is one");
             }
             try {
                 std::unique_ptr<Instance> instance = std::make_unique<InstanceClass>();

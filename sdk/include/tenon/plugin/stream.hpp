@@ -77,7 +77,8 @@ inline ThreadStream::ThreadStream(Device &device)
       mask_(std::max<uint64_t>(device.stream_options().capacity, 2) - 1),
       ring_(mask_ + 1) {
     if ((ring_.size() & mask_) != 0) fail(TN_INTERNAL, "a stream's capacity isn't a power of two");
-    // The thread inherits the caller's signal mask: it blocks all, so that the host's handlers run on the host's threads.
+    // The thread inherits the caller's signal mask: it blocks all, so that the host's handlers run on the host's
+    // threads.
     thread_ = std::thread([this] {
         sigset_t all;
         sigfillset(&all);
@@ -138,7 +139,8 @@ inline bool ThreadStream::wait_done(uint64_t goal, uint64_t timeout_ns, bool eve
     return reached();
 }
 
-inline void ThreadStream::set(Buffer &buffer, const ValueView &tensor, uint64_t offset, const void *src, uint64_t bytes) {
+inline void ThreadStream::set(Buffer &buffer, const ValueView &tensor, uint64_t offset, const void *src,
+                              uint64_t bytes) {
     Work &w = begin();
     w.kind = Kind::kSet, w.buffer = &buffer, w.tensor = tensor, w.offset = offset, w.src = src, w.bytes = bytes;
     w.tensor.name = {};
@@ -268,8 +270,12 @@ inline void RoundEvent::wait(Stream &stream) {
     on.queue_wait(*this, enter());
 }
 
-inline std::unique_ptr<Stream> Device::make_stream() { return std::make_unique<ThreadStream>(*this); }
-inline std::unique_ptr<Event> Device::make_event() { return std::make_unique<RoundEvent>(*this); }
+inline std::unique_ptr<Stream> Device::make_stream() {
+    return std::make_unique<ThreadStream>(*this);
+}
+inline std::unique_ptr<Event> Device::make_event() {
+    return std::make_unique<RoundEvent>(*this);
+}
 
 }  // namespace tenon::plugin
 #endif

@@ -14,12 +14,12 @@ namespace tenon::plugin {
 template <class T>
 struct Sizes;
 
-#define TENON_PLUGIN_SIZES(type, NAME)                       \
-    template <>                                              \
-    struct Sizes<type> {                                     \
-        static constexpr const char *name = #type;           \
-        static constexpr uint64_t v1 = TN_V1_##NAME;         \
-        static constexpr uint64_t own = TN_SIZE_##NAME;      \
+#define TENON_PLUGIN_SIZES(type, NAME)                  \
+    template <>                                         \
+    struct Sizes<type> {                                \
+        static constexpr const char *name = #type;      \
+        static constexpr uint64_t v1 = TN_V1_##NAME;    \
+        static constexpr uint64_t own = TN_SIZE_##NAME; \
     };
 TENON_PLUGIN_SIZES(tn_ext, EXT)
 TENON_PLUGIN_SIZES(tn_option, OPTION)
@@ -56,7 +56,8 @@ inline void check_extensions(const void *next, std::string_view what) {
     for (uint32_t length = 0; next != nullptr; ++length) {
         tn_ext own{};
         const auto *from = static_cast<const tn_ext *>(next);
-        if (from->struct_size < TN_V1_EXT || length > 1000) fail(TN_INVALID_ARGUMENT, what, ": broken chain of extensions");
+        if (from->struct_size < TN_V1_EXT || length > 1000)
+            fail(TN_INVALID_ARGUMENT, what, ": broken chain of extensions");
         tn_read(&own, TN_SIZE_EXT, from);
         if ((own.flags & ~TN_EXT_REQUIRED) != 0 || own.reserved != 0) {
             fail(TN_INVALID_ARGUMENT, what, ": an extension has unlisted flags or a reserved word that isn't zero");
@@ -86,7 +87,8 @@ template <class T>
 void check_output(const T *out) {
     if (out == nullptr) fail(TN_INVALID_ARGUMENT, "output ", Sizes<T>::name, " is null");
     if (out->struct_size < Sizes<T>::v1) {
-        fail(TN_INVALID_ARGUMENT, "output ", Sizes<T>::name, " has ", out->struct_size, " bytes, fewer than ", Sizes<T>::v1);
+        fail(TN_INVALID_ARGUMENT, "output ", Sizes<T>::name, " has ", out->struct_size, " bytes, fewer than ",
+             Sizes<T>::v1);
     }
     if (out->next != nullptr) check_extensions(out->next, Sizes<T>::name);
 }
@@ -109,8 +111,8 @@ T *need(T *pointer, std::string_view what) {
     return pointer;
 }
 
-/// An array of the ABI: walked by stride, each element read into an own copy (D06). Refuses a null pointer with elements,
-/// a stride below the elements' 1.0 prefix or that isn't whole words, and a length beyond the address space.
+/// An array of the ABI: walked by stride, each element read into an own copy (D06). Refuses a null pointer with
+/// elements, a stride below the elements' 1.0 prefix or that isn't whole words, and a length beyond the address space.
 template <class T>
 class SpanView {
 public:
@@ -120,14 +122,16 @@ public:
         if (stride < Sizes<T>::v1 || stride % alignof(T) != 0) {
             fail(TN_INVALID_ARGUMENT, "array of ", Sizes<T>::name, ": stride ", stride, " isn't right");
         }
-        if (count > UINT64_MAX / 2 / stride) fail(TN_INVALID_ARGUMENT, "array of ", count, " ", Sizes<T>::name, " is too long");
+        if (count > UINT64_MAX / 2 / stride)
+            fail(TN_INVALID_ARGUMENT, "array of ", count, " ", Sizes<T>::name, " is too long");
     }
 
     uint64_t size() const noexcept { return count_; }
 
     T operator[](uint64_t index) const {
         const auto *at = reinterpret_cast<const T *>(reinterpret_cast<const char *>(first_) + index * stride_);
-        if (at->struct_size > stride_) fail(TN_INVALID_ARGUMENT, Sizes<T>::name, " ", index, " is larger than its stride");
+        if (at->struct_size > stride_)
+            fail(TN_INVALID_ARGUMENT, Sizes<T>::name, " ", index, " is larger than its stride");
         return read_struct(at);
     }
 
@@ -142,7 +146,8 @@ void give_structs(std::span<const T> own, uint64_t *io_count, uint64_t stride, T
     need(io_count, "the list's count");
     const uint64_t room = *io_count;
     if (out != nullptr && room >= own.size() && !own.empty()) {
-        if (stride < Sizes<T>::v1 || stride % alignof(T) != 0) fail(TN_INVALID_ARGUMENT, "list: stride ", stride, " isn't right");
+        if (stride < Sizes<T>::v1 || stride % alignof(T) != 0)
+            fail(TN_INVALID_ARGUMENT, "list: stride ", stride, " isn't right");
         auto at = [&](size_t i) { return reinterpret_cast<T *>(reinterpret_cast<char *>(out) + i * stride); };
         for (size_t i = 0; i < own.size(); ++i) check_output(at(i));  // all of them before the first is written
         for (size_t i = 0; i < own.size(); ++i) tn_write(at(i), &own[i]);

@@ -21,10 +21,10 @@ struct TypeInfo {
 /// 0 for a type that this header doesn't list.
 inline const TypeInfo *find_type(uint32_t id) noexcept {
     switch (id) {
-#define TN_DTYPE(id, NAME, name, block_elements, block_bytes)                 \
-    case id: {                                                                \
+#define TN_DTYPE(id, NAME, name, block_elements, block_bytes)                     \
+    case id: {                                                                    \
         static constexpr TypeInfo row = {id, #name, block_elements, block_bytes}; \
-        return &row;                                                          \
+        return &row;                                                              \
     }
 #include "tenon/dtypes.def"
 #undef TN_DTYPE
@@ -62,11 +62,11 @@ inline constexpr OpAlias kOpAliasNONE = OpAlias::kNone, kOpAliasMAY0 = OpAlias::
 /// 0 for an op that this header doesn't list; vendor ops among them.
 inline const OpInfo *find_op(uint32_t id) noexcept {
     switch (id) {
-#define TN_OP(id, NAME, name, KIND, min_inputs, max_inputs, outputs, PARAMS, ALIAS)                                  \
-    case id: {                                                                                                       \
-        static constexpr OpInfo row = {id,         #name,   detail::kOpKind##KIND,   min_inputs,                      \
-                                       max_inputs, outputs, TN_SIZE_PARAMS_##PARAMS, detail::kOpAlias##ALIAS};        \
-        return &row;                                                                                                 \
+#define TN_OP(id, NAME, name, KIND, min_inputs, max_inputs, outputs, PARAMS, ALIAS)                            \
+    case id: {                                                                                                 \
+        static constexpr OpInfo row = {id,         #name,   detail::kOpKind##KIND,   min_inputs,               \
+                                       max_inputs, outputs, TN_SIZE_PARAMS_##PARAMS, detail::kOpAlias##ALIAS}; \
+        return &row;                                                                                           \
     }
 #include "tenon/ops.def"
 #undef TN_OP

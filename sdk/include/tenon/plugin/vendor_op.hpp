@@ -84,7 +84,9 @@ public:
     /// Type and shape of each output. Throws where the operands don't fit.
     virtual std::vector<TensorShape> infer(const NodeView &node) const = 0;
     /// Called only if the op was made with decomposes = true.
-    virtual void decompose(const NodeView &, GraphSink &) const { fail(TN_UNSUPPORTED, contract_.name, " has no decomposition"); }
+    virtual void decompose(const NodeView &, GraphSink &) const {
+        fail(TN_UNSUPPORTED, contract_.name, " has no decomposition");
+    }
 
     const OpContract &contract() const noexcept { return contract_; }
     /// What the host gave it; 0 before.
@@ -103,7 +105,8 @@ private:
 
 namespace detail {
 
-/// Runs a call of the host: exceptions end here, the text reaches the sink on this thread, with no lock held (D02, D10).
+/// Runs a call of the host: exceptions end here, the text reaches the sink on this thread, with no lock held (D02,
+/// D10).
 template <class Body>
 tn_status guard(HostRef host, Body &&body) noexcept {
     Failure failure;
@@ -112,13 +115,16 @@ tn_status guard(HostRef host, Body &&body) noexcept {
     return failure.status;
 }
 
-inline tn_status vendor_infer(void *ctx, const tn_graph *graph, const tn_node *node, uint64_t stride, tn_value *out) noexcept {
+inline tn_status vendor_infer(void *ctx, const tn_graph *graph, const tn_node *node, uint64_t stride,
+                              tn_value *out) noexcept {
     const auto &op = *static_cast<const VendorOp *>(ctx);
     return guard(op.host(), [&] {
         const auto own = GraphReader::read(graph, node);
         const std::vector<TensorShape> shapes = op.infer(own->node(0));
-        if (shapes.size() != own->node(0).outputs.size()) fail(TN_INTERNAL, op.contract().name, ": wrong number of outputs");
-        if (stride < TN_V1_VALUE || stride % alignof(tn_value) != 0) fail(TN_INVALID_ARGUMENT, "stride ", stride, " isn't right");
+        if (shapes.size() != own->node(0).outputs.size())
+            fail(TN_INTERNAL, op.contract().name, ": wrong number of outputs");
+        if (stride < TN_V1_VALUE || stride % alignof(tn_value) != 0)
+            fail(TN_INVALID_ARGUMENT, "stride ", stride, " isn't right");
         std::vector<tn_value> values;
         for (const TensorShape &shape : shapes) values.push_back(GraphSink::describe(shape));
         auto at = [&](size_t i) { return reinterpret_cast<tn_value *>(reinterpret_cast<char *>(out) + i * stride); };
@@ -128,7 +134,8 @@ inline tn_status vendor_infer(void *ctx, const tn_graph *graph, const tn_node *n
     });
 }
 
-inline tn_status vendor_decompose(void *ctx, const tn_graph *graph, const tn_node *node, const tn_graph_sink *sink) noexcept {
+inline tn_status vendor_decompose(void *ctx, const tn_graph *graph, const tn_node *node,
+                                  const tn_graph_sink *sink) noexcept {
     const auto &op = *static_cast<const VendorOp *>(ctx);
     return guard(op.host(), [&] {
         const auto own = GraphReader::read(graph, node);
@@ -142,7 +149,8 @@ inline tn_status vendor_decompose(void *ctx, const tn_graph *graph, const tn_nod
 tn_op_info VendorOp::info() const {
     auto info = make_struct<tn_op_info>();
     info.name = contract_.name.c_str(), info.version = contract_.version;
-    info.min_inputs = contract_.min_inputs, info.max_inputs = contract_.max_inputs, info.output_count = contract_.outputs;
+    info.min_inputs = contract_.min_inputs, info.max_inputs = contract_.max_inputs,
+    info.output_count = contract_.outputs;
     info.params_bytes = contract_.params_bytes;
     info.ctx = const_cast<VendorOp *>(this);
     info.infer = detail::vendor_infer;
