@@ -1,4 +1,5 @@
-// A LogFunction made safe to call from anywhere: what it throws is dropped, and lines below a level aren't even formatted.
+// A LogFunction made safe to call from anywhere: what it throws is dropped, and lines below a level aren't even
+// formatted.
 #pragma once
 
 #include <fmt/format.h>

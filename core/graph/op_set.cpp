@@ -12,7 +12,8 @@
 namespace tenon {
 namespace {
 
-constexpr OpKind VIEW = OpKind::view, PRIMITIVE = OpKind::primitive, COMPOSITE = OpKind::composite, RESERVED = OpKind::reserved;
+constexpr OpKind VIEW = OpKind::view, PRIMITIVE = OpKind::primitive, COMPOSITE = OpKind::composite,
+                 RESERVED = OpKind::reserved;
 constexpr OpAlias NONE = OpAlias::none, MAY0 = OpAlias::may0, MUST0 = OpAlias::must0;
 
 constexpr OpInfo k_standard[] = {
@@ -49,7 +50,8 @@ Status check(const tn_op_info &info) {
     if (name != info.name || dot == 0 || dot == std::string::npos || dot + 1 == name.size()) {
         return Status::invalid_argument(fmt::format("vendor op '{}': the name isn't 'vendor.op'", name));
     }
-    if (name.starts_with("tenon.")) return Status::invalid_argument(fmt::format("vendor op '{}': 'tenon.' isn't a vendor's", name));
+    if (name.starts_with("tenon."))
+        return Status::invalid_argument(fmt::format("vendor op '{}': 'tenon.' isn't a vendor's", name));
     if (!info.infer) return Status::invalid_argument(fmt::format("vendor op '{}' has no infer function", name));
     if (info.min_inputs > info.max_inputs || info.output_count == 0) {
         return Status::invalid_argument(fmt::format("vendor op '{}': {} to {} inputs and {} outputs make no op", name,
@@ -63,7 +65,9 @@ Status check(const tn_op_info &info) {
 
 }  // namespace
 
-const OpInfo *find_standard_op(uint32_t id) noexcept { return id < std::size(k_standard) ? &k_standard[id] : nullptr; }
+const OpInfo *find_standard_op(uint32_t id) noexcept {
+    return id < std::size(k_standard) ? &k_standard[id] : nullptr;
+}
 
 const OpInfo *find_standard_op(std::string_view name) noexcept {
     auto row = std::ranges::lower_bound(k_by_name, name, {}, [](uint32_t i) { return k_standard[i].name; });
@@ -95,9 +99,11 @@ Result<uint32_t> OpSet::add_vendor(const tn_op_info &info, std::shared_ptr<LiveC
     for (Row &row : rows_) {
         if (row.name != name) continue;
         bool same = same_contract(row.info, own);
-        if (!same && row.holders.empty()) continue;  // withdrawn: the name is free for another contract, under another id
+        if (!same && row.holders.empty())
+            continue;  // withdrawn: the name is free for another contract, under another id
         if (!same) {
-            return Status{Code::busy, fmt::format("vendor op '{}' is registered with another version or other counts", name)};
+            return Status{Code::busy,
+                          fmt::format("vendor op '{}' is registered with another version or other counts", name)};
         }
         auto mine = [&](const Holder &holder) { return holder.owner == owner; };
         if (std::ranges::none_of(row.holders, mine)) row.holders.push_back({std::move(owner), own});
@@ -111,8 +117,15 @@ Result<uint32_t> OpSet::add_vendor(const tn_op_info &info, std::shared_ptr<LiveC
     row.info.ctx = &row;
     row.info.infer = infer;
     row.info.decompose = own.decompose ? decompose : nullptr;
-    row.op = {uint32_t(TN_OP_VENDOR_FIRST + rows_.size() - 1), row.name, OpKind::vendor, own.min_inputs, own.max_inputs,
-              own.output_count, own.params_bytes, OpAlias::none, &row.info};
+    row.op = {uint32_t(TN_OP_VENDOR_FIRST + rows_.size() - 1),
+              row.name,
+              OpKind::vendor,
+              own.min_inputs,
+              own.max_inputs,
+              own.output_count,
+              own.params_bytes,
+              OpAlias::none,
+              &row.info};
     row.holders.push_back({std::move(owner), own});
     return row.op.id;
 }

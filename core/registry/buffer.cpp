@@ -10,7 +10,8 @@ namespace {
 Status at(const BufferType &type, const tn_value &tensor, Status status) {
     if (status.ok()) [[likely]]
         return status;
-    return std::move(status).in(fmt::format("{}, tensor {}", type.name(), tensor.name ? tensor.name : "without a name"));
+    return std::move(status).in(
+        fmt::format("{}, tensor {}", type.name(), tensor.name ? tensor.name : "without a name"));
 }
 
 }  // namespace
@@ -34,17 +35,20 @@ Result<uint64_t> Buffer::init_tensor(const tn_value &tensor) {
 
 Status Buffer::set(const tn_value &tensor, uint64_t offset, const void *src, uint64_t bytes) {
     const Plugin &p = *type_.plugin();
-    return at(type_, tensor, type_.note(p.call("buffer.set", p.tables().buffer.set, handle_, &tensor, offset, src, bytes)));
+    return at(type_, tensor,
+              type_.note(p.call("buffer.set", p.tables().buffer.set, handle_, &tensor, offset, src, bytes)));
 }
 
 Status Buffer::get(const tn_value &tensor, uint64_t offset, void *dst, uint64_t bytes) {
     const Plugin &p = *type_.plugin();
-    return at(type_, tensor, type_.note(p.call("buffer.get", p.tables().buffer.get, handle_, &tensor, offset, dst, bytes)));
+    return at(type_, tensor,
+              type_.note(p.call("buffer.get", p.tables().buffer.get, handle_, &tensor, offset, dst, bytes)));
 }
 
 Status Buffer::fill(const tn_value &tensor, uint64_t offset, uint64_t bytes, uint8_t byte) {
     const Plugin &p = *type_.plugin();
-    return at(type_, tensor, type_.note(p.call("buffer.fill", p.tables().buffer.fill, handle_, &tensor, offset, bytes, byte)));
+    return at(type_, tensor,
+              type_.note(p.call("buffer.fill", p.tables().buffer.fill, handle_, &tensor, offset, bytes, byte)));
 }
 
 Status Buffer::clear(uint8_t byte) {

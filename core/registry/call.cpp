@@ -17,11 +17,15 @@ struct PluginText {
 };
 thread_local PluginText t_text;
 
-Code known_code(tn_status status) { return status > TN_OK && status <= TN_INTERNAL ? Code(status) : Code::internal; }
+Code known_code(tn_status status) {
+    return status > TN_OK && status <= TN_INTERNAL ? Code(status) : Code::internal;
+}
 
 }  // namespace
 
-void clear_plugin_text() noexcept { t_text.bytes = 0; }
+void clear_plugin_text() noexcept {
+    t_text.bytes = 0;
+}
 
 void set_plugin_text(const char *text) noexcept {
     t_text.bytes = 0;
@@ -36,8 +40,10 @@ Status plugin_failure(std::string_view plugin, std::string_view call, tn_status 
     std::string text = printable({t_text.text, t_text.bytes});
     clear_plugin_text();
     std::string unknown;
-    if (code == Code::internal && status != TN_INTERNAL) unknown = fmt::format(" (status {}, which the ABI doesn't list)", status);
-    if (text.empty()) return {code, fmt::format("{}: {} answered '{}'{} and gave no reason", plugin, call, code_name(code), unknown)};
+    if (code == Code::internal && status != TN_INTERNAL)
+        unknown = fmt::format(" (status {}, which the ABI doesn't list)", status);
+    if (text.empty())
+        return {code, fmt::format("{}: {} answered '{}'{} and gave no reason", plugin, call, code_name(code), unknown)};
     std::string prefix = fmt::format("{}: ", plugin);
     if (text.starts_with(prefix)) text.erase(0, prefix.size());
     return {code, prefix + text + unknown};

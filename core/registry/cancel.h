@@ -42,8 +42,8 @@ private:
     }
 
     std::array<std::atomic<Word *>, k_chunks> chunks_{};
-    std::mutex mutex_;                 // of add only
-    std::atomic<uint64_t> count_{0};   // tokens given; what lies beyond isn't known
+    std::mutex mutex_;                // of add only
+    std::atomic<uint64_t> count_{0};  // tokens given; what lies beyond isn't known
 };
 
 }  // namespace tenon

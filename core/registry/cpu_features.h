@@ -17,8 +17,8 @@ std::set<std::string> parse_cpu_features(std::string_view cpuinfo);
 /// "sse4_1" and "SSE41" are one.
 std::string normalised_feature(std::string_view name);
 
-/// This machine's features. The kernel's list rather than CPUID: it leaves out what the operating system doesn't save on
-/// a task switch or has switched off, and it is the same on every architecture. Empty where it can't be read.
+/// This machine's features. The kernel's list rather than CPUID: it leaves out what the operating system doesn't save
+/// on a task switch or has switched off, and it is the same on every architecture. Empty where it can't be read.
 const std::set<std::string> &host_cpu_features();
 
 }  // namespace tenon

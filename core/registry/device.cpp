@@ -12,10 +12,10 @@ namespace tenon {
 
 std::string_view kind_name(DeviceKind kind) noexcept {
     switch (kind) {
-    case DeviceKind::cpu: return "cpu";
-    case DeviceKind::gpu: return "gpu";
-    case DeviceKind::integrated: return "integrated";
-    case DeviceKind::accelerator: return "accelerator";
+        case DeviceKind::cpu: return "cpu";
+        case DeviceKind::gpu: return "gpu";
+        case DeviceKind::integrated: return "integrated";
+        case DeviceKind::accelerator: return "accelerator";
     }
     return "unknown";
 }
@@ -29,7 +29,9 @@ Device::~Device() {
     plugin_->live().leave();
 }
 
-uint64_t Device::generation() const { return generation_.load(std::memory_order_acquire); }
+uint64_t Device::generation() const {
+    return generation_.load(std::memory_order_acquire);
+}
 
 Status Device::note(Status status) const {
     if (status.code() == Code::device_lost && !lost_.exchange(true, std::memory_order_relaxed)) {
@@ -47,10 +49,9 @@ Status Device::usable() const {
 Status Device::read_buffer_types() {
     const PluginTables &t = plugin_->tables();
     std::vector<tn_buffer_type> handles;
-    TENON_TRY(read_list<tn_buffer_type>(
-        handles, "buffer types", [&](uint64_t *count, tn_buffer_type *out) {
-            return plugin_->call("device.buffer_types", t.device.buffer_types, handle_, count, out);
-        }));
+    TENON_TRY(read_list<tn_buffer_type>(handles, "buffer types", [&](uint64_t *count, tn_buffer_type *out) {
+        return plugin_->call("device.buffer_types", t.device.buffer_types, handle_, count, out);
+    }));
     if (handles.empty()) return Status::internal(fmt::format("{}: it lists no buffer type", name()));
     for (tn_buffer_type handle : handles) {
         if (!handle) return Status::internal(fmt::format("{}: it lists a null buffer type", name()));
@@ -86,8 +87,8 @@ BufferType Device::default_buffer_type() {
 }
 
 Status Device::set_option(const std::string &key, const std::string &value) {
-    Status status = note(plugin_->call("device.option_set", plugin_->tables().device.option_set, handle_, key.c_str(),
-                                       value.c_str()));
+    Status status = note(
+        plugin_->call("device.option_set", plugin_->tables().device.option_set, handle_, key.c_str(), value.c_str()));
     if (status.ok()) generation_.fetch_add(1, std::memory_order_acq_rel);
     return std::move(status).in(fmt::format("{}: option {}={}", name(), key, value));
 }
@@ -95,7 +96,8 @@ Status Device::set_option(const std::string &key, const std::string &value) {
 Result<std::string> Device::get_option(const std::string &key) const {
     std::string text;
     Status status = read_text(text, [&](uint64_t *bytes, char *out) {
-        return plugin_->call("device.option_get", plugin_->tables().device.option_get, handle_, key.c_str(), bytes, out);
+        return plugin_->call("device.option_get", plugin_->tables().device.option_get, handle_, key.c_str(), bytes,
+                             out);
     });
     if (!status.ok()) return note(std::move(status)).in(fmt::format("{}: option {}", name(), key));
     return text;
@@ -103,14 +105,16 @@ Result<std::string> Device::get_option(const std::string &key) const {
 
 Result<std::vector<uint32_t>> Device::supports(const tn_graph &graph) const {
     std::vector<uint32_t> out(graph.node_count);
-    TENON_TRY(note(plugin_->call("device.supports_op", plugin_->tables().device.supports_op, handle_, &graph, out.data())));
+    TENON_TRY(
+        note(plugin_->call("device.supports_op", plugin_->tables().device.supports_op, handle_, &graph, out.data())));
     return out;
 }
 
 Result<std::string> Device::support_reason(const tn_graph &graph, uint64_t node) const {
     std::string text;
     TENON_TRY(note(read_text(text, [&](uint64_t *bytes, char *out) {
-        return plugin_->call("device.support_reason", plugin_->tables().device.support_reason, handle_, &graph, node, bytes, out);
+        return plugin_->call("device.support_reason", plugin_->tables().device.support_reason, handle_, &graph, node,
+                             bytes, out);
     })));
     return printable(text);
 }
@@ -118,8 +122,8 @@ Result<std::string> Device::support_reason(const tn_graph &graph, uint64_t node)
 Result<bool> Device::supports(const BufferType &type) const {
     uint32_t answer = 0;
     const tn_buffer_type_info info = type.info();
-    TENON_TRY(note(plugin_->call("device.supports_buffer_type", plugin_->tables().device.supports_buffer_type, handle_, &info,
-                                 &answer)));
+    TENON_TRY(note(plugin_->call("device.supports_buffer_type", plugin_->tables().device.supports_buffer_type, handle_,
+                                 &info, &answer)));
     return answer != 0;
 }
 
@@ -141,7 +145,9 @@ tn_buffer_type_info BufferType::info() const {
     return info;
 }
 
-Status BufferType::note(Status status) const { return device_ ? device_->note(std::move(status)) : status; }
+Status BufferType::note(Status status) const {
+    return device_ ? device_->note(std::move(status)) : status;
+}
 
 Result<std::shared_ptr<Buffer>> BufferType::adopt(LiveGuard &guard, tn_buffer handle, uint64_t bytes) const {
     if (!handle) return Status::internal(fmt::format("{}: answered ok without a buffer", name()));
@@ -151,8 +157,8 @@ Result<std::shared_ptr<Buffer>> BufferType::adopt(LiveGuard &guard, tn_buffer ha
     info.struct_size = TN_SIZE_BUFFER_INFO;
     TENON_TRY(note(plugin_->call("buffer.info", plugin_->tables().buffer.info, handle, &info)).in(name()));
     if (info.bytes < bytes || (is_host() && !info.base && bytes)) {
-        return Status::internal(fmt::format("{}: a buffer of {} bytes was asked for, {} bytes at {} were given", name(), bytes,
-                                            info.bytes, info.base));
+        return Status::internal(fmt::format("{}: a buffer of {} bytes was asked for, {} bytes at {} were given", name(),
+                                            bytes, info.bytes, info.base));
     }
     if (is_host()) buffer->base_ = info.base;
     return buffer;
@@ -160,13 +166,15 @@ Result<std::shared_ptr<Buffer>> BufferType::adopt(LiveGuard &guard, tn_buffer ha
 
 Result<std::shared_ptr<Buffer>> BufferType::alloc(uint64_t bytes, Usage usage) const {
     if (max_bytes() && bytes > max_bytes()) {
-        return Status::out_of_memory(fmt::format("{}: {} bytes are more than one buffer can have here ({})", name(), bytes, max_bytes()));
+        return Status::out_of_memory(
+            fmt::format("{}: {} bytes are more than one buffer can have here ({})", name(), bytes, max_bytes()));
     }
     if (device_) TENON_TRY(device_->usable());
     LiveGuard guard(plugin_->live());
     if (!guard) return plugin_->unloaded();
     tn_buffer handle = nullptr;
-    TENON_TRY(note(plugin_->call("buffer_type.alloc", plugin_->tables().buffer_type.alloc, handle_, bytes, uint32_t(usage), &handle))
+    TENON_TRY(note(plugin_->call("buffer_type.alloc", plugin_->tables().buffer_type.alloc, handle_, bytes,
+                                 uint32_t(usage), &handle))
                   .in(fmt::format("{}: {} bytes", name(), bytes)));
     return adopt(guard, handle, bytes);
 }
@@ -176,8 +184,8 @@ Result<std::shared_ptr<Buffer>> BufferType::import_host(void *data, uint64_t byt
     LiveGuard guard(plugin_->live());
     if (!guard) return plugin_->unloaded();
     tn_buffer handle = nullptr;
-    TENON_TRY(note(plugin_->call("buffer_type.import_host", plugin_->tables().buffer_type.import_host, handle_, data, bytes,
-                                 writable ? 1u : 0u, &handle))
+    TENON_TRY(note(plugin_->call("buffer_type.import_host", plugin_->tables().buffer_type.import_host, handle_, data,
+                                 bytes, writable ? 1u : 0u, &handle))
                   .in(fmt::format("{}: {} bytes of host memory", name(), bytes)));
     return adopt(guard, handle, bytes);
 }
@@ -187,13 +195,16 @@ Result<uint64_t> BufferType::tensor_bytes(const tn_value &tensor) const {
     LiveGuard guard(plugin_->live());
     if (!guard) return plugin_->unloaded();
     uint64_t bytes = 0;
-    TENON_TRY(note(plugin_->call("buffer_type.tensor_bytes", plugin_->tables().buffer_type.tensor_bytes, handle_, &tensor, &bytes))
+    TENON_TRY(note(plugin_->call("buffer_type.tensor_bytes", plugin_->tables().buffer_type.tensor_bytes, handle_,
+                                 &tensor, &bytes))
                   .in(fmt::format("{}, tensor {}", name(), tensor_name)));
     const DTypeInfo *type = find_dtype(tensor.type);
-    auto canonical = type && tensor.rank <= TN_MAX_RANK ? canonical_bytes(type->type, {tensor.shape, tensor.rank}) : std::nullopt;
+    auto canonical =
+        type && tensor.rank <= TN_MAX_RANK ? canonical_bytes(type->type, {tensor.shape, tensor.rank}) : std::nullopt;
     if (canonical && bytes < uint64_t(*canonical)) {
-        return Status::internal(fmt::format("{}, tensor {}: the plugin counts {} bytes, fewer than its canonical {} (D23)", name(),
-                                            tensor_name, bytes, *canonical));
+        return Status::internal(
+            fmt::format("{}, tensor {}: the plugin counts {} bytes, fewer than its canonical {} (D23)", name(),
+                        tensor_name, bytes, *canonical));
     }
     return bytes;
 }

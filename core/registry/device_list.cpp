@@ -52,7 +52,8 @@ Status add_parts(DeviceSpec &device, std::string_view item, std::string_view res
         auto [end, error] = std::from_chars(part->data(), part->data() + part->size(), index);
         bool number = !part->empty() && error == std::errc() && end == part->data() + part->size();
         if (!first || !number || !device.options.empty()) {
-            return wrong(item, fmt::format("'{}' is neither the device's number nor an option K=V", printable(*part, 100)));
+            return wrong(item,
+                         fmt::format("'{}' is neither the device's number nor an option K=V", printable(*part, 100)));
         }
         device.index = index;
     }
@@ -66,7 +67,9 @@ bool same(const DeviceSpec &a, const DeviceSpec &b) {
 
 }  // namespace
 
-std::string DeviceSpec::name() const { return index ? fmt::format("{}:{}", base, *index) : base; }
+std::string DeviceSpec::name() const {
+    return index ? fmt::format("{}:{}", base, *index) : base;
+}
 
 Result<std::vector<DeviceSpec>> parse_device_list(std::string_view list) {
     std::vector<DeviceSpec> out;
@@ -88,7 +91,8 @@ Result<std::vector<DeviceSpec>> parse_device_list(std::string_view list) {
     }
     for (size_t i = 0; i < out.size(); ++i)
         for (size_t j = 0; j < i; ++j)
-            if (same(out[i], out[j])) return wrong(list, fmt::format("the device {} is named twice with the same options", out[i].name()));
+            if (same(out[i], out[j]))
+                return wrong(list, fmt::format("the device {} is named twice with the same options", out[i].name()));
     return out;
 }
 

@@ -24,7 +24,8 @@ TEST_CASE("device list: names, indices and options") {
     CHECK(parsed("cpu") == std::vector<DeviceSpec>{{"cpu", {}, {}}});
     CHECK(parsed("Vulkan:1,CPU") == std::vector<DeviceSpec>{{"vulkan", 1, {}}, {"cpu", {}, {}}});
     CHECK(parsed("cpu:threads=4") == std::vector<DeviceSpec>{{"cpu", {}, {{"threads", "4"}}}});
-    CHECK(parsed("cpu:0:threads=4:isa=avx2") == std::vector<DeviceSpec>{{"cpu", 0, {{"threads", "4"}, {"isa", "avx2"}}}});
+    CHECK(parsed("cpu:0:threads=4:isa=avx2") ==
+          std::vector<DeviceSpec>{{"cpu", 0, {{"threads", "4"}, {"isa", "avx2"}}}});
 }
 
 TEST_CASE("device list: an item K=V continues the device before it") {

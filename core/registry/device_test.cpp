@@ -73,7 +73,8 @@ void place_and_bind(Plan &plan, Buffer &buffer) {
     tn_placement placement{};
     placement.struct_size = TN_SIZE_PLACEMENT;
     placement.values = places.data(), placement.value_count = 4, placement.value_stride = sizeof(tn_place);
-    placement.scratch = scratch.data(), placement.scratch_count = scratch.size(), placement.scratch_stride = sizeof(tn_place);
+    placement.scratch = scratch.data(), placement.scratch_count = scratch.size(),
+    placement.scratch_stride = sizeof(tn_place);
     placement.binding_count = 1;
     REQUIRE(plan.place(placement).ok());
     CHECK(plan.place(placement).code() == Code::invalid_state);
@@ -102,7 +103,8 @@ TEST_CASE("device: options, their errors, and the generation that schedules depe
     CHECK(d.set_option("none", "x").code() == Code::invalid_argument);
     CHECK(d.set_option("status", "4711").code() == Code::internal);
     CHECK_HAS(d.set_option("status", "5").message(), "as you wish");
-    CHECK_HAS(d.set_option("silent", "5").message(), "good: device.option_set answered 'out of memory' and gave no reason");
+    CHECK_HAS(d.set_option("silent", "5").message(),
+              "good: device.option_set answered 'out of memory' and gave no reason");
     CHECK(d.generation() == then);
 }
 
@@ -165,8 +167,8 @@ TEST_CASE("buffer: memory moves, errors name type and tensor, what is optional f
     auto buffer = *type.alloc(256, Usage::weights);
     CHECK(buffer->bytes() == 256);
     REQUIRE(buffer->base());
-    CHECK(buffer->set_usage(Usage::compute).ok());           // not offered: a hint
-    CHECK(*buffer->init_tensor(tensor(4)) == 0);             // not offered: no cookies
+    CHECK(buffer->set_usage(Usage::compute).ok());  // not offered: a hint
+    CHECK(*buffer->init_tensor(tensor(4)) == 0);    // not offered: no cookies
     std::array<float, 4> in{1, 2, 3, 4}, out{};
     CHECK(buffer->set(tensor(4, 64), 0, in.data(), 16).ok());
     CHECK(std::memcmp(static_cast<char *>(buffer->base()) + 64, in.data(), 16) == 0);
@@ -256,8 +258,8 @@ TEST_CASE("plan: without answers every node is a group of its own") {
 
 TEST_CASE("plan: wrong answers are found at prepare, with plugin and duty") {
     const std::pair<const char *, const char *> cases[] = {
-        {"backwards", "plugin good: D34"}, {"few", "plugin good: D35"},   {"outside", "plugin good: D35"},
-        {"unstored", "plugin good: D36"},  {"twice", "plugin good: D37"}, {"half", "plugin good: D34"},
+        {"backwards", "plugin good: D34"},        {"few", "plugin good: D35"},   {"outside", "plugin good: D35"},
+        {"unstored", "plugin good: D36"},         {"twice", "plugin good: D37"}, {"half", "plugin good: D34"},
         {"huge", "plugin good: the plugin lists"}};
     for (auto [answers, expected] : cases) {
         Opened o(std::string(":answers=") + answers);
@@ -269,7 +271,8 @@ TEST_CASE("plan: wrong answers are found at prepare, with plugin and duty") {
         CHECK(o.registry->unload("good").ok());
     }
     Opened o(":answers=offers");
-    CHECK((*Plan::prepare(o.device, TwoAdds().graph))->in_place() == std::vector<std::pair<uint32_t, uint32_t>>{{2, 0}});
+    CHECK((*Plan::prepare(o.device, TwoAdds().graph))->in_place() ==
+          std::vector<std::pair<uint32_t, uint32_t>>{{2, 0}});
     TwoAdds other;
     other.nodes[0].op = TN_OP_MUL;
     CHECK(Plan::prepare(o.device, other.graph).status().code() == Code::unsupported);

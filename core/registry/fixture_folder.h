@@ -72,7 +72,8 @@ inline std::filesystem::path add_plugin(const std::filesystem::path &directory, 
                                         const nlohmann::json &manifest, std::string folder = {}) {
     std::filesystem::path to = directory / (folder.empty() ? fixture : folder);
     make_folder(to);
-    std::filesystem::copy_file(library_of(fixture), to / (fixture + ".so"), std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(library_of(fixture), to / (fixture + ".so"),
+                               std::filesystem::copy_options::overwrite_existing);
     REQUIRE(chmod((to / (fixture + ".so")).c_str(), 0755) == 0);
     write_file(to / "manifest.json", manifest.dump());
     return to;
@@ -117,7 +118,9 @@ inline std::shared_ptr<Registry> registry_of(RegistryOptions options) {
     return *registry;
 }
 
-inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+inline bool has(std::string_view text, std::string_view part) {
+    return text.find(part) != text.npos;
+}
 
 }  // namespace tenon::fixture
 

@@ -1,5 +1,5 @@
-// What one registry gives to all of its plugins: log, options, memory, cancel tokens, ops. Outlives the registry as long
-// as a device of it lives.
+// What one registry gives to all of its plugins: log, options, memory, cancel tokens, ops. Outlives the registry as
+// long as a device of it lives.
 #pragma once
 
 #include <atomic>

@@ -92,7 +92,9 @@ TEST_CASE("plugin texts: paired with the next failure of the thread, once") {
     CHECK(plugin_failure("cpu", "load", TN_BUSY).message().find("no reason") != std::string::npos);
 
     set_plugin_text("another thread's");
-    std::thread([] { CHECK(plugin_failure("cpu", "x", TN_BUSY).message().find("another") == std::string::npos); }).join();
+    std::thread([] {
+        CHECK(plugin_failure("cpu", "x", TN_BUSY).message().find("another") == std::string::npos);
+    }).join();
     clear_plugin_text();
 }
 
@@ -117,11 +119,12 @@ TEST_CASE("plugin texts: cut at a character, cleaned of what isn't text") {
 
 TEST_CASE("printable: valid UTF-8 stays, all else is replaced, one byte each") {
     CHECK(printable("h\xc3\xa9llo \xe2\x82\xac \xf0\x9f\x98\x80") == "h\xc3\xa9llo \xe2\x82\xac \xf0\x9f\x98\x80");
-    CHECK(printable("\xc0\x80") == "??");              // overlong
-    CHECK(printable("\xed\xa0\x80") == "???");         // surrogate
-    CHECK(printable("\xf4\x90\x80\x80") == "????");    // beyond U+10FFFF
-    CHECK(printable("\xe2\x82") == "??");              // cut
-    CHECK(printable("\xc2\x9b" "31m") == " 31m");      // C1 control
+    CHECK(printable("\xc0\x80") == "??");            // overlong
+    CHECK(printable("\xed\xa0\x80") == "???");       // surrogate
+    CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond U+10FFFF
+    CHECK(printable("\xe2\x82") == "??");            // cut
+    CHECK(printable("\xc2\x9b"
+                    "31m") == " 31m");  // C1 control
     CHECK(printable("abc\xc3\xa9", 4) == "abc");
     CHECK(utf8_prefix("abc\xc3\xa9", 4) == 3);
     CHECK(utf8_prefix("abc\xc3\xa9", 5) == 5);

@@ -11,9 +11,13 @@
 namespace tenon {
 namespace {
 
-PluginContext &self(void *ctx) { return *static_cast<PluginContext *>(ctx); }
+PluginContext &self(void *ctx) {
+    return *static_cast<PluginContext *>(ctx);
+}
 
-void host_error(void *, tn_status, const char *text) { set_plugin_text(text); }
+void host_error(void *, tn_status, const char *text) {
+    set_plugin_text(text);
+}
 
 void host_log(void *ctx, uint32_t level, const char *text) {
     if (!text) return;
@@ -25,7 +29,9 @@ void host_log(void *ctx, uint32_t level, const char *text) {
     }
 }
 
-bool power_of_two(uint64_t n) { return n && (n & (n - 1)) == 0; }
+bool power_of_two(uint64_t n) {
+    return n && (n & (n - 1)) == 0;
+}
 
 tn_status host_alloc(void *ctx, uint64_t bytes, uint64_t alignment, void **out) {
     if (!out || !power_of_two(alignment)) return TN_INVALID_ARGUMENT;
@@ -72,10 +78,14 @@ tn_status host_cancelled(void *ctx, uint64_t token, uint32_t *out) {
     return TN_OK;
 }
 
-void host_changed(void *ctx, uint32_t what, const void *object) { self(ctx).changed(what, object); }
+void host_changed(void *ctx, uint32_t what, const void *object) {
+    self(ctx).changed(what, object);
+}
 
 // No experiments and extensions in this host.
-tn_status host_extension(void *, const char *, const void **) { return TN_NOT_FOUND; }
+tn_status host_extension(void *, const char *, const void **) {
+    return TN_NOT_FOUND;
+}
 
 // Nobody has asked for a timeline.
 void host_trace_span(void *, const char *, const char *, uint64_t, uint64_t) {}

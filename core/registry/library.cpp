@@ -80,8 +80,9 @@ Result<std::shared_ptr<Library>> Library::open(const PluginFolder &folder, const
 
 Library::~Library() {
     library_.unload();
-    // The loader looks libraries up by path first. If this one didn't go (a unique symbol, or somebody else holds it), its
-    // path has to go on meaning what it meant: a reused descriptor would make another plugin's path name this library.
+    // The loader looks libraries up by path first. If this one didn't go (a unique symbol, or somebody else holds it),
+    // its path has to go on meaning what it meant: a reused descriptor would make another plugin's path name this
+    // library.
     if (void *still = dlopen(path_.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
         dlclose(still);
         folder_.release();

@@ -13,8 +13,9 @@
 
 namespace tenon {
 
-/// While it lives, no other thread opens, queries, loads, unloads or closes the same library: the calls that the ABI marks
-/// [exclusive] for the plugin. It is a mark, not a lock: other libraries go on, and so do calls into this one's objects.
+/// While it lives, no other thread opens, queries, loads, unloads or closes the same library: the calls that the ABI
+/// marks [exclusive] for the plugin. It is a mark, not a lock: other libraries go on, and so do calls into this one's
+/// objects.
 class LibraryTurn {
 public:
     /// Waits for its turn.
@@ -27,8 +28,8 @@ private:
     FileId id_;
 };
 
-/// An opened library. Shared by all who open the same file; closed with the last, in that one's LibraryTurn, if all said
-/// that it can be.
+/// An opened library. Shared by all who open the same file; closed with the last, in that one's LibraryTurn, if all
+/// said that it can be.
 class Library {
 public:
     /// Opens a file of the folder, or answers the library that is open already. To be called in a LibraryTurn of `id`.

@@ -36,7 +36,8 @@ Status read_list(std::vector<T> &out, const char *what, Call call, T make = {}, 
         Status status = call(&count, out.data());
         if (status.code() == Code::too_small) continue;
         TENON_TRY(std::move(status));
-        if (count > room) return Status::internal(fmt::format("the plugin wrote {} {} where {} had room", count, what, room));
+        if (count > room)
+            return Status::internal(fmt::format("the plugin wrote {} {} where {} had room", count, what, room));
         out.resize(count);
         return {};
     }

@@ -1,5 +1,5 @@
-// Counts what is alive of a loaded plugin, and shuts the door for unload: one atomic word, so that no call into a plugin
-// can slip in between "nothing is alive" and "unloaded", and no lock is held across the call (H01).
+// Counts what is alive of a loaded plugin, and shuts the door for unload: one atomic word, so that no call into a
+// plugin can slip in between "nothing is alive" and "unloaded", and no lock is held across the call (H01).
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ public:
     bool enter() noexcept {
         int64_t now = count_.load(std::memory_order_relaxed);
         while (now >= 0)
-            if (count_.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+            if (count_.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed))
+                return true;
         return false;
     }
     void leave() noexcept { count_.fetch_sub(1, std::memory_order_release); }

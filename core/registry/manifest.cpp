@@ -29,7 +29,8 @@ public:
         if (!value) return;
         if (!value->is_string()) return wrong(key, "a string");
         out = value->get<std::string>();
-        if (out.size() > max_bytes) return fail(fmt::format("\"{}{}\" is longer than {} bytes", where_, key, max_bytes));
+        if (out.size() > max_bytes)
+            return fail(fmt::format("\"{}{}\" is longer than {} bytes", where_, key, max_bytes));
         if (printable(out, max_bytes) != out) fail(fmt::format("\"{}{}\" holds control characters", where_, key));
     }
     void optional_text(const char *key, std::string &out, size_t max_bytes) {
@@ -49,7 +50,8 @@ public:
         if (!value) return;
         bool strings = value->is_array() && std::ranges::all_of(*value, [](const json &e) { return e.is_string(); });
         if (!strings) return wrong(key, "a list of strings");
-        if (value->size() > max_count) return fail(fmt::format("\"{}{}\" has more than {} entries", where_, key, max_count));
+        if (value->size() > max_count)
+            return fail(fmt::format("\"{}{}\" has more than {} entries", where_, key, max_count));
         out = value->get<std::vector<std::string>>();
     }
     const json *object(const char *key) {
@@ -84,8 +86,9 @@ private:
 };
 
 bool made_of(std::string_view text, std::string_view more) {
-    return !text.empty() && text.size() <= 64 &&
-           std::ranges::all_of(text, [&](char c) { return k_letters.find(c) != k_letters.npos || more.find(c) != more.npos; });
+    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [&](char c) {
+        return k_letters.find(c) != k_letters.npos || more.find(c) != more.npos;
+    });
 }
 
 // The JSON text as an object in which no key stands twice (the JSON library keeps the last one silently).
@@ -103,11 +106,13 @@ Status parse_object(std::string_view text, json &out) {
     try {
         out = json::parse(text, watch);
     } catch (const json::parse_error &error) {
-        return Status::invalid_argument(fmt::format("not JSON at byte {}: {}", error.byte, printable(error.what(), 300)));
+        return Status::invalid_argument(
+            fmt::format("not JSON at byte {}: {}", error.byte, printable(error.what(), 300)));
     } catch (const std::exception &error) {
         return Status::invalid_argument(fmt::format("not JSON: {}", printable(error.what(), 300)));
     }
-    if (!twice.empty()) return Status::invalid_argument(fmt::format("the key \"{}\" stands twice", printable(twice, 100)));
+    if (!twice.empty())
+        return Status::invalid_argument(fmt::format("the key \"{}\" stands twice", printable(twice, 100)));
     if (!out.is_object()) return Status::invalid_argument("the JSON isn't an object");
     return {};
 }
@@ -116,22 +121,26 @@ Status check_names(Manifest &m) {
     if (!made_of(m.name, "_-")) {
         return Status::invalid_argument("\"name\" isn't 1 to 64 of letters, digits, '_' and '-'");
     }
-    if (m.file.empty() || m.file.size() > 255 || m.file == "." || m.file == ".." || m.file.find('/') != std::string::npos) {
+    if (m.file.empty() || m.file.size() > 255 || m.file == "." || m.file == ".." ||
+        m.file.find('/') != std::string::npos) {
         return Status::invalid_argument(fmt::format("\"file\" isn't a plain file name: '{}'", m.file));
     }
-    if (m.devices.empty()) return Status::invalid_argument("\"devices\" is empty: no device list could name this plugin");
+    if (m.devices.empty())
+        return Status::invalid_argument("\"devices\" is empty: no device list could name this plugin");
     for (std::string &device : m.devices) {
         auto parts = parse_device_name(device);
         if (!parts || !made_of(parts->base, "_-.")) {
-            return Status::invalid_argument(fmt::format(
-                "\"devices\": '{}' isn't 1 to 64 of letters, digits, '_', '-' and '.', with or without ':' and a number",
-                printable(device, 100)));
+            return Status::invalid_argument(
+                fmt::format("\"devices\": '{}' isn't 1 to 64 of letters, digits, '_', '-' and '.', with or without ':' "
+                            "and a number",
+                            printable(device, 100)));
         }
         device = ascii_lower(device);
     }
     for (const std::string &feature : m.cpu_features) {
         if (!made_of(feature, "_-.")) {
-            return Status::invalid_argument(fmt::format("\"cpu_features\": '{}' isn't a feature's name", printable(feature, 100)));
+            return Status::invalid_argument(
+                fmt::format("\"cpu_features\": '{}' isn't a feature's name", printable(feature, 100)));
         }
     }
     return {};
@@ -139,7 +148,9 @@ Status check_names(Manifest &m) {
 
 }  // namespace
 
-std::string_view build_sanitizer() noexcept { return TENON_SANITIZE; }
+std::string_view build_sanitizer() noexcept {
+    return TENON_SANITIZE;
+}
 
 std::optional<DeviceName> parse_device_name(std::string_view text) {
     DeviceName out;
@@ -172,7 +183,8 @@ Status parse_manifest(std::string_view text, Manifest &out) {
     Manifest m;
     Reader reader(root, "");
     reader.number("manifest", version);
-    if (version > 1) return Status::unsupported(fmt::format("the manifest is of version {}, this host reads version 1", version));
+    if (version > 1)
+        return Status::unsupported(fmt::format("the manifest is of version {}, this host reads version 1", version));
     if (version == 0) reader.fail("\"manifest\" isn't 1");
     reader.text("name", m.name, 64);
     reader.text("vendor", m.vendor, 200);
@@ -200,14 +212,16 @@ Status parse_manifest(std::string_view text, Manifest &out) {
 Status check_manifest(const Manifest &m) {
     const tn_range host{TN_ABI_MINOR_MIN, TN_ABI_MINOR_MAX};
     if (m.abi_major != 1 || std::max(m.abi_min, host.min) > std::min(m.abi_max, host.max)) {
-        return Status::unsupported(fmt::format("it speaks ABI {0}.{1} to {0}.{2}, this host 1.{3} to 1.{4}", m.abi_major,
-                                               m.abi_min, m.abi_max, host.min, host.max));
+        return Status::unsupported(fmt::format("it speaks ABI {0}.{1} to {0}.{2}, this host 1.{3} to 1.{4}",
+                                               m.abi_major, m.abi_min, m.abi_max, host.min, host.max));
     }
     if (m.arch != host_architecture()) {
         return Status::unsupported(fmt::format("it is built for {}, this host for {}", m.arch, host_architecture()));
     }
     if (m.sanitizer != build_sanitizer()) {
-        auto name = [](std::string_view kind) { return kind.empty() ? std::string("no sanitizer") : fmt::format("'{}'", kind); };
+        auto name = [](std::string_view kind) {
+            return kind.empty() ? std::string("no sanitizer") : fmt::format("'{}'", kind);
+        };
         return Status::unsupported(fmt::format("it is built with {}, this host with {}: the two can't be mixed",
                                                name(m.sanitizer), name(build_sanitizer())));
     }

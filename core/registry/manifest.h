@@ -3,8 +3,8 @@
 //   {"manifest": 1, "name": "cpu", "vendor": "...", "version": "1.0.0", "abi": {"major": 1, "min": 0, "max": 0},
 //    "arch": "x86_64", "cpu_features": ["avx2"], "file": "tenon_cpu.so", "devices": ["cpu"], "sanitizer": ""}
 //
-// Every key is needed, "description" may stand beside them, and no other is allowed: a misspelt "cpu_feature" must not turn
-// a check off. An entry of "devices" is a device's name, or its base name, which stands for all its indices.
+// Every key is needed, "description" may stand beside them, and no other is allowed: a misspelt "cpu_feature" must not
+// turn a check off. An entry of "devices" is a device's name, or its base name, which stands for all its indices.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,8 @@ struct DeviceName {
 /// Nothing where the text isn't NAME or NAME:INDEX. Pure.
 std::optional<DeviceName> parse_device_name(std::string_view text);
 
-/// Whether one of the names that a manifest lists covers this device. A name without index counts as number 0 of itself.
+/// Whether one of the names that a manifest lists covers this device. A name without index counts as number 0 of
+/// itself.
 bool covers(const std::vector<std::string> &listed, const DeviceName &device);
 
 /// Whether this host can drive it: ABI range, architecture, CPU features, sanitizer. unsupported says what differs.

@@ -115,7 +115,8 @@ TEST_CASE("manifest: what this host can't drive is told with both sides") {
 }
 
 TEST_CASE("cpu features: x86 and ARM texts, names compared without punctuation") {
-    auto x86 = parse_cpu_features("processor\t: 0\nflags\t\t: fpu sse4_1 avx512_vnni\nbugs\t: x\n\nprocessor\t: 1\nflags\t: more\n");
+    auto x86 = parse_cpu_features(
+        "processor\t: 0\nflags\t\t: fpu sse4_1 avx512_vnni\nbugs\t: x\n\nprocessor\t: 1\nflags\t: more\n");
     CHECK(x86 == std::set<std::string>{"fpu", "sse41", "avx512vnni"});
     CHECK(parse_cpu_features("Features\t: fp asimd sve\n") == std::set<std::string>{"fp", "asimd", "sve"});
     CHECK(parse_cpu_features("").empty());

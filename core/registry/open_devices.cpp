@@ -24,10 +24,10 @@ struct Found {
 int default_rank(const AdapterInfo &adapter) {
     if (adapter.software) return -1;
     switch (adapter.kind) {
-    case DeviceKind::accelerator: return 0;
-    case DeviceKind::gpu: return 1;
-    case DeviceKind::integrated: return 2;
-    case DeviceKind::cpu: return 3;
+        case DeviceKind::accelerator: return 0;
+        case DeviceKind::gpu: return 1;
+        case DeviceKind::integrated: return 2;
+        case DeviceKind::cpu: return 3;
     }
     return -1;
 }
@@ -36,7 +36,8 @@ int default_rank(const AdapterInfo &adapter) {
 
 Result<std::shared_ptr<Device>> Registry::Impl::open_one(const DeviceSpec &spec) {
     for (const auto &candidate : candidates) {
-        if (!covers(candidate->outcome.devices, {spec.base, spec.index})) continue;  // devices don't change after examine
+        if (!covers(candidate->outcome.devices, {spec.base, spec.index}))
+            continue;  // devices don't change after examine
         auto plugin = plugin_of(*candidate);
         if (!plugin) continue;
         for (const AdapterInfo &adapter : plugin->adapters()) {
@@ -51,11 +52,21 @@ Result<std::shared_ptr<Device>> Registry::Impl::open_one(const DeviceSpec &spec)
 
 Result<std::vector<std::shared_ptr<Device>>> Registry::Impl::open_default() {
     std::vector<Found> found;
+    std::string others;
     for (const auto &candidate : candidates) {
         auto plugin = plugin_of(*candidate);
         if (!plugin) continue;
-        for (AdapterInfo &adapter : plugin->adapters())
-            if (default_rank(adapter) >= 0) found.push_back({plugin, std::move(adapter)});
+        for (AdapterInfo &adapter : plugin->adapters()) {
+            if (default_rank(adapter) >= 0) {
+                found.push_back({plugin, std::move(adapter)});
+            } else {
+                others += (others.empty() ? "" : ", ") + adapter.name;
+            }
+        }
+    }
+    if (found.empty() && !others.empty()) {
+        return Status::not_found(
+            fmt::format("there are only software devices, which have to be asked for by name: {}", others));
     }
     std::ranges::stable_sort(found, {}, [](const Found &f) { return default_rank(f.adapter); });
     std::vector<std::shared_ptr<Device>> out;
@@ -106,17 +117,17 @@ Status Registry::Impl::no_devices() {
         usable = std::ranges::any_of(candidates, [](const auto &c) { return c->plugin != nullptr; });
     }
     std::string refused = refusals();
-    std::string text = usable ? "the plugins that were found bring no device that would be chosen by itself; "
-                                "'tenon devices' shows what there is"
-                              : "no usable plugin was found";
+    std::string text = usable ? "the plugins that were found bring no device" : "no usable plugin was found";
     if (!refused.empty()) text += fmt::format("; refused: {}; see 'tenon plugins --all'", refused);
     if (!usable) {
         std::string looked;
         for (const SearchDirectory &dir : directories) {
-            looked += fmt::format("{}{} ({})", looked.empty() ? "" : ", ", printable(dir.path.native(), 500), dir.origin);
+            looked +=
+                fmt::format("{}{} ({})", looked.empty() ? "" : ", ", printable(dir.path.native(), 500), dir.origin);
         }
         text += fmt::format(
-            "; looked in: {}. Put a plugin's folder into one of these, or name the directory that holds it with --plugin-dir or "
+            "; looked in: {}. Put a plugin's folder into one of these, or name the directory that holds it with "
+            "--plugin-dir or "
             "TENON_PLUGIN_PATH",
             looked.empty() ? "nowhere" : looked);
     }

@@ -34,7 +34,8 @@ Result<std::unique_ptr<Plan>> Plan::prepare(std::shared_ptr<Device> device, cons
     LiveGuard guard(plugin.live());
     if (!guard) return plugin.unloaded();
     tn_plan handle = nullptr;
-    TENON_TRY(device->note(plugin.call("plan.prepare", plugin.tables().plan.prepare, device->handle(), &graph, &handle)));
+    TENON_TRY(
+        device->note(plugin.call("plan.prepare", plugin.tables().plan.prepare, device->handle(), &graph, &handle)));
     if (!handle) return Status::internal(fmt::format("{}: plan.prepare answered ok without a plan", device->name()));
     guard.keep();
     std::unique_ptr<Plan> plan(new Plan(std::move(device), handle));
@@ -53,12 +54,14 @@ Status Plan::read_answers(const tn_graph &graph) {
     TENON_ASSIGN(bool has_groups, given(read_list<tn_group>(
                                       groups, "groups",
                                       [&](uint64_t *n, tn_group *out) {
-                                          return plugin.call("plan.groups", t.groups, handle_, n, uint64_t(sizeof group), out);
+                                          return plugin.call("plan.groups", t.groups, handle_, n,
+                                                             uint64_t(sizeof group), out);
                                       },
                                       group)));
-    TENON_ASSIGN(bool has_nodes, given(read_list<uint32_t>(answers.node_groups, "groups of nodes", [&](uint64_t *n, uint32_t *out) {
-                                     return plugin.call("plan.node_groups", t.node_groups, handle_, n, out);
-                                 })));
+    TENON_ASSIGN(bool has_nodes,
+                 given(read_list<uint32_t>(answers.node_groups, "groups of nodes", [&](uint64_t *n, uint32_t *out) {
+                     return plugin.call("plan.node_groups", t.node_groups, handle_, n, out);
+                 })));
     if (has_groups != has_nodes) {
         return Status::internal("D34 is broken: of groups and node_groups one is there and the other isn't");
     }
@@ -80,13 +83,13 @@ Status Plan::read_answers(const tn_graph &graph) {
     tn_in_place pair{};
     pair.struct_size = TN_SIZE_IN_PLACE;
     std::vector<tn_in_place> pairs;
-    TENON_ASSIGN([[maybe_unused]] bool has_pairs,
-                 given(read_list<tn_in_place>(
-                     pairs, "in-place offers",
-                     [&](uint64_t *n, tn_in_place *out) {
-                         return plugin.call("plan.in_place", t.in_place, handle_, n, uint64_t(sizeof pair), out);
-                     },
-                     pair)));
+    TENON_ASSIGN([[maybe_unused]] bool has_pairs, given(read_list<tn_in_place>(
+                                                      pairs, "in-place offers",
+                                                      [&](uint64_t *n, tn_in_place *out) {
+                                                          return plugin.call("plan.in_place", t.in_place, handle_, n,
+                                                                             uint64_t(sizeof pair), out);
+                                                      },
+                                                      pair)));
     for (const tn_in_place &p : pairs) answers.in_place.emplace_back(p.output, p.input);
 
     TENON_TRY(check_plan_answers(graph, answers));
@@ -98,7 +101,8 @@ Status Plan::read_answers(const tn_graph &graph) {
 }
 
 Status Plan::place(const tn_placement &placement) {
-    return device_->note(device_->plugin()->call("plan.place", device_->plugin()->tables().plan.place, handle_, &placement));
+    return device_->note(
+        device_->plugin()->call("plan.place", device_->plugin()->tables().plan.place, handle_, &placement));
 }
 
 Status Plan::bind(const tn_bind &bind) {
@@ -107,18 +111,21 @@ Status Plan::bind(const tn_bind &bind) {
 
 Status Plan::run(Stream &stream, uint32_t set, uint64_t cancel_token) {
     if (stream.device() != device_) {
-        return Status::invalid_argument(fmt::format("a plan of {} can't run on a stream of {}", device_->name(), stream.device()->name()));
+        return Status::invalid_argument(
+            fmt::format("a plan of {} can't run on a stream of {}", device_->name(), stream.device()->name()));
     }
     TENON_TRY(device_->usable());
     tn_run run{};
     run.struct_size = TN_SIZE_RUN;
     run.cancel_token = cancel_token;
     run.set = set;
-    return device_->note(device_->plugin()->call("plan.run", device_->plugin()->tables().plan.run, handle_, stream.handle(), &run));
+    return device_->note(
+        device_->plugin()->call("plan.run", device_->plugin()->tables().plan.run, handle_, stream.handle(), &run));
 }
 
 Status Plan::update(const tn_graph &graph) {
-    return device_->note(device_->plugin()->call("plan.update", device_->plugin()->tables().plan.update, handle_, &graph));
+    return device_->note(
+        device_->plugin()->call("plan.update", device_->plugin()->tables().plan.update, handle_, &graph));
 }
 
 }  // namespace tenon

@@ -49,21 +49,25 @@ private:
 
 // Where the bytes of one value (a base) are touched.
 struct Use {
-    uint32_t written = k_none;       // last group that wrote it so far
-    uint32_t read = k_none;          // last group that read it so far
+    uint32_t written = k_none;               // last group that wrote it so far
+    uint32_t read = k_none;                  // last group that read it so far
     uint32_t first = k_none, last = k_none;  // groups that touch it at all
-    bool made = false;               // a node writes it
+    bool made = false;                       // a node writes it
 };
 
-Status broken(const char *duty, std::string text) { return Status::internal(fmt::format("{} is broken: {}", duty, text)); }
+Status broken(const char *duty, std::string text) {
+    return Status::internal(fmt::format("{} is broken: {}", duty, text));
+}
 
 Status check_groups(const tn_graph &graph, const PlanAnswers &a) {
     if (a.node_groups.size() != graph.node_count) {
-        return broken("D35", fmt::format("groups are given for {} nodes of {}", a.node_groups.size(), graph.node_count));
+        return broken("D35",
+                      fmt::format("groups are given for {} nodes of {}", a.node_groups.size(), graph.node_count));
     }
     for (size_t i = 0; i < a.node_groups.size(); ++i)
         if (a.node_groups[i] >= a.group_scratch.size()) {
-            return broken("D35", fmt::format("node {} is in group {} of {}", i, a.node_groups[i], a.group_scratch.size()));
+            return broken("D35",
+                          fmt::format("node {} is in group {} of {}", i, a.node_groups[i], a.group_scratch.size()));
         }
     return {};
 }
@@ -75,7 +79,8 @@ Status walk(const tn_graph &graph, const GraphReader &g, const PlanAnswers &a, s
     for (uint64_t i = 0; i < graph.node_count; ++i) {
         const uint32_t group = a.node_groups[i];
         auto late = [&](uint32_t v, const char *how) {
-            return broken("D34", fmt::format("node {} runs in group {}, before the group that {} {}", i, group, how, g.name(v)));
+            return broken(
+                "D34", fmt::format("node {} runs in group {}, before the group that {} {}", i, group, how, g.name(v)));
         };
         auto touch = [&](Use &use) {
             use.first = std::min(use.first, group);
@@ -105,10 +110,14 @@ Status check_unstored(const tn_graph &graph, const GraphReader &g, const PlanAns
     for (uint64_t v = 0; v < graph.value_count; ++v)
         if (g.value(v).view_of != TN_NONE) viewed[g.value(v).view_of] = true;
     for (uint32_t v : a.unstored) {
-        if (v >= graph.value_count) return broken("D36", fmt::format("value {} of {} is said to need no storage", v, graph.value_count));
-        auto refuse = [&](const char *why) { return broken("D36", fmt::format("{} is said to need no storage, but {}", g.name(v), why)); };
+        if (v >= graph.value_count)
+            return broken("D36", fmt::format("value {} of {} is said to need no storage", v, graph.value_count));
+        auto refuse = [&](const char *why) {
+            return broken("D36", fmt::format("{} is said to need no storage, but {}", g.name(v), why));
+        };
         if (g.value(v).flags & TN_VALUE_OBSERVED) return refuse("it is observed");
-        if (g.value(v).flags & (TN_VALUE_INPUT | TN_VALUE_WEIGHT | TN_VALUE_STATE)) return refuse("it comes from outside");
+        if (g.value(v).flags & (TN_VALUE_INPUT | TN_VALUE_WEIGHT | TN_VALUE_STATE))
+            return refuse("it comes from outside");
         if (g.value(v).view_of != TN_NONE) return refuse("it is a view");
         if (viewed[v]) return refuse("another value views it");
         if (!uses[v].made) return refuse("no node makes it");
@@ -127,13 +136,16 @@ Status check_in_place(const tn_graph &graph, const GraphReader &g, const PlanAns
     std::set<uint32_t> seen;
     for (auto [output, input] : a.in_place) {
         if (output >= graph.value_count || input >= graph.value_count) {
-            return broken("D37", fmt::format("an in-place offer names values {} and {} of {}", output, input, graph.value_count));
+            return broken(
+                "D37", fmt::format("an in-place offer names values {} and {} of {}", output, input, graph.value_count));
         }
-        if (!seen.insert(output).second) return broken("D37", fmt::format("two in-place offers name {}", g.name(output)));
+        if (!seen.insert(output).second)
+            return broken("D37", fmt::format("two in-place offers name {}", g.name(output)));
         auto made = written.lower_bound({output, 0});
         if (made == written.end() || made->first != output || !read.contains({input, made->second})) {
-            return broken("D37", fmt::format("an in-place offer names {} and {}, which are no output and input of one group",
-                                             g.name(output), g.name(input)));
+            return broken("D37",
+                          fmt::format("an in-place offer names {} and {}, which are no output and input of one group",
+                                      g.name(output), g.name(input)));
         }
     }
     return {};

@@ -12,9 +12,9 @@
 namespace tenon {
 
 struct PlanAnswers {
-    std::vector<uint64_t> group_scratch;                // bytes, one per group, in running order
-    std::vector<uint32_t> node_groups;                  // one per node
-    std::vector<uint32_t> unstored;                     // values, rising
+    std::vector<uint64_t> group_scratch;                  // bytes, one per group, in running order
+    std::vector<uint32_t> node_groups;                    // one per node
+    std::vector<uint32_t> unstored;                       // values, rising
     std::vector<std::pair<uint32_t, uint32_t>> in_place;  // (output, input)
 };
 

@@ -10,8 +10,8 @@ using namespace tenon;
 
 namespace {
 
-// x, y inputs; t = x + y; v = a view of t; u = v + x; cache (state); c = kv_append(cache, u), which is the cache; z = c + t,
-// observed.
+// x, y inputs; t = x + y; v = a view of t; u = v + x; cache (state); c = kv_append(cache, u), which is the cache; z = c
+// + t, observed.
 struct Example {
     enum { X, Y, T, V, U, CACHE, C, Z, COUNT };
     std::vector<tn_value> values;
@@ -79,7 +79,8 @@ TEST_CASE("plan answers: D34, the order keeps reads after writes") {
     CHECK(e.breaks("D34"));
     e.answers.node_groups = {0, 1, 3, 2};  // the cache is read, as c, before it is written
     CHECK(e.breaks("D34"));
-    CHECK_MESSAGE(check_plan_answers(e.graph, e.answers).message().find("node 3") != std::string::npos, "names the node");
+    CHECK_MESSAGE(check_plan_answers(e.graph, e.answers).message().find("node 3") != std::string::npos,
+                  "names the node");
 }
 
 TEST_CASE("plan answers: D34, the order keeps writes of state after earlier reads") {

@@ -19,7 +19,9 @@ void keep_for_good(std::shared_ptr<PluginContext> context) {
 }
 
 // A library that was built with sanitizers stays: reports after it was closed couldn't name its functions.
-bool may_close(const tn_plugin &root) { return (root.flags & TN_PLUGIN_CLOSABLE) && build_sanitizer().empty(); }
+bool may_close(const tn_plugin &root) {
+    return (root.flags & TN_PLUGIN_CLOSABLE) && build_sanitizer().empty();
+}
 
 }  // namespace
 
@@ -32,7 +34,8 @@ Result<std::shared_ptr<Plugin>> Plugin::load(const PluginFolder &folder, const M
     LibraryTurn turn(id);
     // Looked at again, since the turn may have been long in coming and its owner may install a new version meanwhile.
     TENON_ASSIGN(FileId again, folder.check_library(manifest));
-    if (again != id) return Status{Code::busy, fmt::format("{} was replaced while it was being opened; try again", manifest.file)};
+    if (again != id)
+        return Status{Code::busy, fmt::format("{} was replaced while it was being opened; try again", manifest.file)};
     TENON_ASSIGN(auto library, Library::open(folder, manifest.file, id));
     auto context = std::make_shared<PluginContext>(manifest.name, manifest.devices, std::move(services));
     std::shared_ptr<Plugin> plugin(new Plugin(std::move(context), std::move(library)));
@@ -56,11 +59,13 @@ Status Plugin::start(const Manifest &manifest) {
     TENON_TRY(read_tables(root, context_->host()->abi, tables_, minor_));
     const std::string own_name = printable(tables_.root.name, 100);
     if (own_name != name()) {
-        return Status::invalid_argument(fmt::format("the library calls itself '{}', its manifest '{}'", own_name, name()));
+        return Status::invalid_argument(
+            fmt::format("the library calls itself '{}', its manifest '{}'", own_name, name()));
     }
     if (tables_.root.abi.min != manifest.abi_min || tables_.root.abi.max != manifest.abi_max) {
-        context_->services().logger.log(LogLevel::warning, "{}: the library speaks ABI 1.{} to 1.{}, its manifest says 1.{} to 1.{}",
-                                        name(), tables_.root.abi.min, tables_.root.abi.max, manifest.abi_min, manifest.abi_max);
+        context_->services().logger.log(
+            LogLevel::warning, "{}: the library speaks ABI 1.{} to 1.{}, its manifest says 1.{} to 1.{}", name(),
+            tables_.root.abi.min, tables_.root.abi.max, manifest.abi_min, manifest.abi_max);
     }
     tn_instance instance = nullptr;
     TENON_TRY(call("load", tables_.root.load, context_->host(), context_->registrar(), minor_, &instance));
@@ -81,7 +86,8 @@ Plugin::~Plugin() {
     while (!live().shut()) std::this_thread::yield();
     Status status = stop();
     if (status.ok()) return;
-    context_->services().logger.log(LogLevel::error, "{}: unload failed, its library stays: {}", name(), status.message());
+    context_->services().logger.log(LogLevel::error, "{}: unload failed, its library stays: {}", name(),
+                                    status.message());
     library_->stay();
     keep_for_good(context_);
 }
@@ -90,7 +96,8 @@ Status Plugin::unload() {
     LibraryTurn turn(file_);
     if (!instance_) return unloaded();
     if (!live().shut()) {
-        return {Code::busy, fmt::format("{}: {} of its objects are alive; it can't be unloaded", name(), live().count())};
+        return {Code::busy,
+                fmt::format("{}: {} of its objects are alive; it can't be unloaded", name(), live().count())};
     }
     Status status = stop();
     if (!status.ok()) live().open();
@@ -103,14 +110,17 @@ Status Plugin::stop() {
     instance_ = nullptr;
     context_->drop_registrations();
     if (uint64_t bytes = context_->memory().bytes_now()) {
-        context_->services().logger.log(LogLevel::warning, "{}: {} bytes of host memory weren't given back at unload", name(), bytes);
+        context_->services().logger.log(LogLevel::warning, "{}: {} bytes of host memory weren't given back at unload",
+                                        name(), bytes);
     }
     if (!may_close(tables_.root)) library_->stay();
     library_.reset();
     return {};
 }
 
-Status Plugin::unloaded() const { return Status::invalid_state(fmt::format("{}: the plugin was unloaded", name())); }
+Status Plugin::unloaded() const {
+    return Status::invalid_state(fmt::format("{}: the plugin was unloaded", name()));
+}
 
 std::vector<AdapterInfo> Plugin::adapters() {
     std::vector<AdapterInfo> out;
@@ -123,7 +133,8 @@ std::vector<AdapterInfo> Plugin::adapters() {
             row.info.total_bytes = total;
             row.info.free_bytes = free;
         } else {
-            context_->services().logger.log(LogLevel::debug, "{}: memory isn't known: {}", row.info.name, status.message());
+            context_->services().logger.log(LogLevel::debug, "{}: memory isn't known: {}", row.info.name,
+                                            status.message());
         }
         out.push_back(std::move(row.info));
     }

@@ -59,8 +59,8 @@ public:
     /// From now on no change is told to this device. Called by its destructor.
     void device_closing(tn_device device) { context_->device_closing(device); }
 
-    /// busy: something lives; the message says how much. Everything goes on then. Otherwise nothing of the plugin can be
-    /// called any more, and the library is closed where it may be.
+    /// busy: something lives; the message says how much. Everything goes on then. Otherwise nothing of the plugin can
+    /// be called any more, and the library is closed where it may be.
     Status unload();
 
 private:

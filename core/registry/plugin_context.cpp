@@ -21,7 +21,9 @@ tn_status guarded(F body) noexcept {
     }
 }
 
-PluginContext &self(void *ctx) { return *static_cast<PluginContext *>(ctx); }
+PluginContext &self(void *ctx) {
+    return *static_cast<PluginContext *>(ctx);
+}
 
 AdapterInfo read_adapter(const tn_adapter_info &from, const std::string &plugin) {
     auto text = [](const char *s) { return s ? printable(s, 500) : std::string(); };
@@ -41,7 +43,9 @@ bool same_name(const DeviceName &a, const DeviceName &b) {
     return a.base == b.base && a.index.value_or(0) == b.index.value_or(0);
 }
 
-void bump(const DeviceRow &row) { row.generation->fetch_add(1, std::memory_order_acq_rel); }
+void bump(const DeviceRow &row) {
+    row.generation->fetch_add(1, std::memory_order_acq_rel);
+}
 
 void lose(const DeviceRow &row) {
     row.lost->store(true, std::memory_order_relaxed);
@@ -58,7 +62,9 @@ PluginContext::PluginContext(std::string name, std::vector<std::string> devices,
       host_(make_host_table(this)),
       registrar_(make_registrar_table(this)) {}
 
-PluginContext::~PluginContext() { drop_registrations(); }
+PluginContext::~PluginContext() {
+    drop_registrations();
+}
 
 tn_status PluginContext::refuse(std::string_view function, std::string_view reason) const {
     services_->logger.log(LogLevel::warning, "{}: {} was refused: {}", name_, function, reason);
@@ -107,7 +113,8 @@ void PluginContext::drop_registrations() {
 
 tn_status PluginContext::adapter_add(tn_adapter adapter, const tn_adapter_info *info) {
     return guarded([&] {
-        if (!adapter || !info || info->struct_size < TN_V1_ADAPTER_INFO) return refuse("adapter_add", "null or too short");
+        if (!adapter || !info || info->struct_size < TN_V1_ADAPTER_INFO)
+            return refuse("adapter_add", "null or too short");
         tn_adapter_info own;
         tn_read(&own, TN_SIZE_ADAPTER_INFO, info);
         AdapterRow row{adapter, read_adapter(own, name_)};
@@ -117,7 +124,8 @@ tn_status PluginContext::adapter_add(tn_adapter adapter, const tn_adapter_info *
         }
         std::lock_guard lock(mutex_);
         for (const AdapterRow &other : adapters_)
-            if (!other.withdrawn && (other.handle == adapter || same_name(*parse_device_name(other.info.name), *name))) {
+            if (!other.withdrawn &&
+                (other.handle == adapter || same_name(*parse_device_name(other.info.name), *name))) {
                 return tn_status(TN_BUSY);
             }
         adapters_.push_back(std::move(row));
@@ -139,7 +147,8 @@ tn_status PluginContext::adapter_withdraw(tn_adapter adapter) {
 
 tn_status PluginContext::buffer_type_add(tn_buffer_type type, const tn_buffer_type_info *info) {
     return guarded([&] {
-        if (!type || !info || info->struct_size < TN_V1_BUFFER_TYPE_INFO) return refuse("buffer_type_add", "null or too short");
+        if (!type || !info || info->struct_size < TN_V1_BUFFER_TYPE_INFO)
+            return refuse("buffer_type_add", "null or too short");
         BufferTypeRow row{type, {}, {}};
         tn_read(&row.info, TN_SIZE_BUFFER_TYPE_INFO, info);
         if (!row.info.name) return refuse("buffer_type_add", "it has no name");
@@ -204,7 +213,9 @@ tn_registrar make_registrar_table(PluginContext *context) {
     tn_registrar table{};
     table.struct_size = TN_SIZE_REGISTRAR;
     table.ctx = context;
-    table.adapter_add = [](void *ctx, tn_adapter a, const tn_adapter_info *info) { return self(ctx).adapter_add(a, info); };
+    table.adapter_add = [](void *ctx, tn_adapter a, const tn_adapter_info *info) {
+        return self(ctx).adapter_add(a, info);
+    };
     table.adapter_withdraw = [](void *ctx, tn_adapter a) { return self(ctx).adapter_withdraw(a); };
     table.buffer_type_add = [](void *ctx, tn_buffer_type t, const tn_buffer_type_info *info) {
         return self(ctx).buffer_type_add(t, info);

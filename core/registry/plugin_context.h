@@ -1,6 +1,6 @@
-// What the host's functions work on when a plugin calls them: the plugin's name, the registry's services, and all that the
-// plugin has registered. It is the `ctx` of both host tables, so it stays where it is until unload has returned; if unload
-// never succeeds, it stays for good, since the plugin's threads may go on calling.
+// What the host's functions work on when a plugin calls them: the plugin's name, the registry's services, and all that
+// the plugin has registered. It is the `ctx` of both host tables, so it stays where it is until unload has returned; if
+// unload never succeeds, it stays for good, since the plugin's threads may go on calling.
 //
 // No function here calls into a plugin, and none holds the mutex while somebody else's code runs (H01).
 #pragma once

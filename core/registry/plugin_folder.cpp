@@ -20,12 +20,15 @@
 namespace tenon {
 namespace {
 
-std::string system_text(int error) { return std::strerror(error); }
+std::string system_text(int error) {
+    return std::strerror(error);
+}
 
 // Owner and rights: only root and the running user may be able to change what is loaded into this process.
 Status check_trust(const struct stat &info, std::string_view what) {
     if (info.st_uid != 0 && info.st_uid != geteuid()) {
-        return {Code::denied, fmt::format("{} is owned by user {}, not by root or user {} who runs this", what, info.st_uid, geteuid())};
+        return {Code::denied, fmt::format("{} is owned by user {}, not by root or user {} who runs this", what,
+                                          info.st_uid, geteuid())};
     }
     if (info.st_mode & (S_IWGRP | S_IWOTH)) {
         return {Code::denied, fmt::format("{} can be written by {} (mode {:04o}); 'chmod go-w' it", what,
@@ -46,7 +49,8 @@ Result<UniqueFd> open_entry(int folder, std::string name, struct stat &info) {
             return fd;
         }
         if (errno == ENOENT) return Status::not_found(fmt::format("{} is missing", asked));
-        if (errno != ELOOP) return Status{Code::denied, fmt::format("{} can't be opened: {}", asked, system_text(errno))};
+        if (errno != ELOOP)
+            return Status{Code::denied, fmt::format("{} can't be opened: {}", asked, system_text(errno))};
         std::array<char, 256> target{};
         ssize_t size = readlinkat(folder, name.c_str(), target.data(), target.size());
         name = size > 0 ? std::string(target.data(), size_t(size)) : std::string();
@@ -74,16 +78,18 @@ constexpr uint16_t host_machine() {
 }
 
 bool read_at(int fd, void *to, size_t bytes, uint64_t offset) {
-    return offset <= uint64_t(std::numeric_limits<off_t>::max()) && pread(fd, to, bytes, off_t(offset)) == ssize_t(bytes);
+    return offset <= uint64_t(std::numeric_limits<off_t>::max()) &&
+           pread(fd, to, bytes, off_t(offset)) == ssize_t(bytes);
 }
 
 using ElfHeader = std::conditional_t<sizeof(void *) == 8, Elf64_Ehdr, Elf32_Ehdr>;
 using ElfSegment = std::conditional_t<sizeof(void *) == 8, Elf64_Phdr, Elf32_Phdr>;
 
-// What the loader maps has to lie within the file: it doesn't look, and touching a page beyond the end of a library that was
-// cut off (an interrupted copy) kills the process.
+// What the loader maps has to lie within the file: it doesn't look, and touching a page beyond the end of a library
+// that was cut off (an interrupted copy) kills the process.
 Status check_segments(int fd, const std::string &file, const ElfHeader &header, uint64_t file_bytes) {
-    if (header.e_phentsize != sizeof(ElfSegment)) return Status::invalid_argument(fmt::format("{}: its ELF header is broken", file));
+    if (header.e_phentsize != sizeof(ElfSegment))
+        return Status::invalid_argument(fmt::format("{}: its ELF header is broken", file));
     for (uint32_t i = 0; i < header.e_phnum; ++i) {
         ElfSegment segment;
         uint64_t at = 0, end = 0;
@@ -112,7 +118,8 @@ Status check_elf(int fd, const std::string &file, uint64_t file_bytes) {
     if (header.e_ident[EI_DATA] != (little ? ELFDATA2LSB : ELFDATA2MSB)) {
         return Status::unsupported(fmt::format("{} is of the other byte order", file));
     }
-    if (header.e_type != ET_DYN) return Status::invalid_argument(fmt::format("{} is an ELF file, but no shared object", file));
+    if (header.e_type != ET_DYN)
+        return Status::invalid_argument(fmt::format("{} is an ELF file, but no shared object", file));
     if (host_machine() != EM_NONE && header.e_machine != host_machine()) {
         return Status::unsupported(fmt::format("{} is for another kind of machine (ELF machine {}, this is {})", file,
                                                header.e_machine, host_machine()));
@@ -166,13 +173,14 @@ Result<FileId> PluginFolder::check_library(const Manifest &manifest) const {
 
 Result<UniqueFd> PluginFolder::duplicate() const {
     UniqueFd fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-    if (!fd.valid()) return Status::internal(fmt::format("{}: no more file descriptors: {}", path_.string(), system_text(errno)));
+    if (!fd.valid())
+        return Status::internal(fmt::format("{}: no more file descriptors: {}", path_.string(), system_text(errno)));
     return fd;
 }
 
 Result<std::string> path_through(int folder_fd, const std::string &file) {
-    // The number that /proc itself gives, which isn't getpid() where /proc belongs to another pid namespace; not "self",
-    // which a debugger would read as itself.
+    // The number that /proc itself gives, which isn't getpid() where /proc belongs to another pid namespace; not
+    // "self", which a debugger would read as itself.
     std::array<char, 32> pid{};
     if (readlink("/proc/self", pid.data(), pid.size() - 1) <= 0) {
         return Status::unsupported("/proc isn't mounted, without which a plugin can't be opened safely");

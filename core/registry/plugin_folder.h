@@ -1,11 +1,12 @@
-// A plugin's folder on disk: what is checked before a library is opened, and how it is opened so that what was checked is
-// what gets loaded.
+// A plugin's folder on disk: what is checked before a library is opened, and how it is opened so that what was checked
+// is what gets loaded.
 //
-// The folder is held open as a descriptor from the first check on, and all that follows goes through that descriptor. The
-// loader gets the path /proc/<pid>/fd/<folder>/<file>: whoever renames or exchanges folders further up changes nothing
-// any more, and within the folder only its owner (root or the running user) can write. Opening the file's own descriptor
-// would pin even the file, but the loader takes $ORIGIN from the path, so that libraries shipped beside the plugin
-// would no longer be found. Opening by the plain path and comparing afterwards would be too late: constructors have run.
+// The folder is held open as a descriptor from the first check on, and all that follows goes through that descriptor.
+// The loader gets the path /proc/<pid>/fd/<folder>/<file>: whoever renames or exchanges folders further up changes
+// nothing any more, and within the folder only its owner (root or the running user) can write. Opening the file's own
+// descriptor would pin even the file, but the loader takes $ORIGIN from the path, so that libraries shipped beside the
+// plugin would no longer be found. Opening by the plain path and comparing afterwards would be too late: constructors
+// have run.
 #pragma once
 
 #include <sys/types.h>
@@ -38,8 +39,8 @@ public:
     /// The text of the manifest. denied: owner or rights of the file; invalid_argument: not a regular file or too long.
     Result<std::string> read_manifest() const;
 
-    /// Checks the library that the manifest names: owner, rights, a regular file of this folder (symbolic links may only
-    /// lead to a name in it), a shared object of this machine's kind. Answers its identity.
+    /// Checks the library that the manifest names: owner, rights, a regular file of this folder (symbolic links may
+    /// only lead to a name in it), a shared object of this machine's kind. Answers its identity.
     Result<FileId> check_library(const Manifest &manifest) const;
 
     const std::filesystem::path &path() const { return path_; }

@@ -48,10 +48,10 @@ std::string label(const PluginOutcome &outcome) {
 
 std::string_view state_name(PluginOutcome::State state) noexcept {
     switch (state) {
-    case PluginOutcome::State::available: return "available";
-    case PluginOutcome::State::loaded: return "loaded";
-    case PluginOutcome::State::refused: return "refused";
-    case PluginOutcome::State::shadowed: return "shadowed";
+        case PluginOutcome::State::available: return "available";
+        case PluginOutcome::State::loaded: return "loaded";
+        case PluginOutcome::State::refused: return "refused";
+        case PluginOutcome::State::shadowed: return "shadowed";
     }
     return "unknown";
 }
@@ -60,7 +60,8 @@ Registry::Registry() = default;
 Registry::~Registry() = default;
 
 Result<std::shared_ptr<Registry>> Registry::create(RegistryOptions options) {
-    auto services = std::make_shared<HostServices>(options.log, options.plugin_options, options.host_memory_limit_bytes);
+    auto services =
+        std::make_shared<HostServices>(options.log, options.plugin_options, options.host_memory_limit_bytes);
     TENON_ASSIGN(auto directories, search_directories(options, SearchEnvironment::of_process(), services->logger));
     std::shared_ptr<Registry> registry(new Registry);
     registry->ops_ = std::shared_ptr<const OpSet>(services, &services->ops);
@@ -110,11 +111,19 @@ Result<std::vector<std::shared_ptr<Device>>> Registry::open(std::string_view lis
     return out;
 }
 
-Status Registry::unload(std::string_view plugin) { return impl_->unload(plugin); }
+Status Registry::unload(std::string_view plugin) {
+    return impl_->unload(plugin);
+}
 
-uint64_t Registry::new_cancel_token() { return impl_->services->cancel.add(); }
-void Registry::raise_cancel(uint64_t token) noexcept { impl_->services->cancel.raise(token); }
-void Registry::clear_cancel(uint64_t token) noexcept { impl_->services->cancel.clear(token); }
+uint64_t Registry::new_cancel_token() {
+    return impl_->services->cancel.add();
+}
+void Registry::raise_cancel(uint64_t token) noexcept {
+    impl_->services->cancel.raise(token);
+}
+void Registry::clear_cancel(uint64_t token) noexcept {
+    impl_->services->cancel.clear(token);
+}
 
 Registry::HostMemory Registry::host_memory() const {
     const MemoryAccount &m = impl_->services->memory;
@@ -132,7 +141,8 @@ void Registry::Impl::examine(const std::vector<SearchDirectory> &in) {
             outcome.origin = directory.origin;
             Status status = examine_folder(*candidate);
             // A refused plugin shadows nobody: the next one of its name may be all right.
-            auto first = std::ranges::find_if(usable, [&](const Candidate *c) { return c->outcome.name == outcome.name; });
+            auto first =
+                std::ranges::find_if(usable, [&](const Candidate *c) { return c->outcome.name == outcome.name; });
             if (!status.ok()) {
                 refuse(outcome, status);
             } else if (first != usable.end()) {
@@ -171,7 +181,8 @@ std::shared_ptr<Plugin> Registry::Impl::plugin_of(Candidate &candidate) {
     }
     idle.notify_all();
     if (plugin.ok()) return *plugin;
-    services->logger.log(LogLevel::warning, "plugin {} was refused: {}", candidate.manifest.name, plugin.status().message());
+    services->logger.log(LogLevel::warning, "plugin {} was refused: {}", candidate.manifest.name,
+                         plugin.status().message());
     return nullptr;
 }
 

@@ -46,7 +46,7 @@ struct Registry::Impl {
     const std::shared_ptr<HostServices> services;
     std::vector<SearchDirectory> directories;
     std::vector<std::unique_ptr<Candidate>> candidates;  // constant in number and order
-    mutable std::mutex mutex;                            // of outcome, plugin and busy; not held across a call into a plugin
+    mutable std::mutex mutex;  // of outcome, plugin and busy; not held across a call into a plugin
     std::condition_variable idle;
 };
 

@@ -173,8 +173,8 @@ TEST_CASE("registry: each refusal before opening is kept with its reason") {
     auto registry = registry_of(only({dir.path()}, lines));
     auto outcomes = registry->outcomes();
     REQUIRE(outcomes.size() == 11);
-    const char *expected[] = {"no manifest.json", "pdp11", "'warp_drive'", "sanitizer", "missing.so is missing", "unknown key",
-                              "1.900",            "others",  "byte 16",    "no manifest.json"};
+    const char *expected[] = {"no manifest.json", "pdp11", "'warp_drive'", "sanitizer", "missing.so is missing",
+                              "unknown key",      "1.900", "others",       "byte 16",   "no manifest.json"};
     for (size_t i = 0; i < 10; ++i) {
         CHECK(outcomes[i].state == State::refused);
         CHECK_HAS(outcomes[i].reason, expected[i]);
@@ -364,7 +364,8 @@ TEST_CASE("registry: many threads load, open and unload at once") {
                 auto devices = registry->open(t % 2 ? "good" : "future,good");
                 if (devices.ok()) CHECK((*devices)[0]->set_option("threads", "2").ok());
                 // A device may be opened just between another thread's unload and the next load.
-                else CHECK(devices.status().code() == Code::not_found);
+                else
+                    CHECK(devices.status().code() == Code::not_found);
                 devices = std::vector<std::shared_ptr<Device>>();
                 Status status = registry->unload("good");
                 CHECK((status.ok() || status.code() == Code::busy || status.code() == Code::not_found));

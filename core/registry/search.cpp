@@ -44,7 +44,8 @@ void add_variable_path(std::string_view list, std::vector<SearchDirectory> &out,
         if (entry.is_absolute()) {
             out.push_back({normal(entry), "TENON_PLUGIN_PATH"});
         } else {
-            logger.log(LogLevel::warning, "TENON_PLUGIN_PATH: the entry '{}' is ignored, since it isn't an absolute path",
+            logger.log(LogLevel::warning,
+                       "TENON_PLUGIN_PATH: the entry '{}' is ignored, since it isn't an absolute path",
                        printable(entry.native(), 300));
         }
     }
@@ -70,8 +71,8 @@ SearchEnvironment SearchEnvironment::of_process() {
     return out;
 }
 
-Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &options, const SearchEnvironment &environment,
-                                                        const Logger &logger) {
+Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &options,
+                                                        const SearchEnvironment &environment, const Logger &logger) {
     std::vector<SearchDirectory> out;
     if (environment.raised && !options.plugin_dirs.empty()) {
         logger.log(LogLevel::warning, "--plugin-dir is ignored, since this process has more rights than its user");
@@ -81,24 +82,28 @@ Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &o
             std::error_code code;
             fs::path absolute = normal(fs::absolute(dir, code));
             if (dir.empty() || code || !fs::is_directory(absolute, code)) {
-                return Status::invalid_argument(fmt::format("plugin directory '{}': {}", printable(dir.native(), 300),
-                                                            code && !dir.empty() ? code.message() : "no such directory"));
+                return Status::invalid_argument(
+                    fmt::format("plugin directory '{}': {}", printable(dir.native(), 300),
+                                code && !dir.empty() ? code.message() : "no such directory"));
             }
             out.push_back({std::move(absolute), "--plugin-dir"});
         }
         if (options.search_environment) add_variable_path(environment.plugin_path, out, logger);
-        if (fs::path user = user_directory(environment); options.search_user && !user.empty()) out.push_back({user, "user"});
+        if (fs::path user = user_directory(environment); options.search_user && !user.empty())
+            out.push_back({user, "user"});
     }
     if (!environment.raised) {
         for (const fs::path &dir : options.program_dirs)
             if (dir.is_absolute()) out.push_back({normal(dir), "program"});
     }
-    if (options.search_install && environment.install_dir.is_absolute()) out.push_back({environment.install_dir, "installed"});
+    if (options.search_install && environment.install_dir.is_absolute())
+        out.push_back({environment.install_dir, "installed"});
 
     // A directory that is named twice is searched where it came first.
     std::vector<SearchDirectory> once;
     for (SearchDirectory &dir : out)
-        if (std::ranges::none_of(once, [&](const SearchDirectory &o) { return o.path == dir.path; })) once.push_back(std::move(dir));
+        if (std::ranges::none_of(once, [&](const SearchDirectory &o) { return o.path == dir.path; }))
+            once.push_back(std::move(dir));
     return once;
 }
 
@@ -114,7 +119,8 @@ std::vector<fs::path> candidate_folders(const fs::path &directory, const Logger 
         if (it->is_directory(ignored) && looks_like_plugin(it->path())) inner.push_back(it->path());
     }
     if (code) {
-        logger.log(LogLevel::warning, "{}: the plugin directory can't be read: {}", printable(directory.native(), 500), code.message());
+        logger.log(LogLevel::warning, "{}: the plugin directory can't be read: {}", printable(directory.native(), 500),
+                   code.message());
     }
     std::ranges::sort(inner, {}, [](const fs::path &p) { return p.native(); });
     out.insert(out.end(), inner.begin(), inner.end());

@@ -29,14 +29,14 @@ struct SearchDirectory {
 };
 
 /// The directories in order: options.plugin_dirs, TENON_PLUGIN_PATH, the user's data directory,
-/// options.program_dirs, the install prefix. Empty and relative entries of variables are left out, since they would mean
-/// the current directory; what is left out is logged.
-/// invalid_argument: a directory of options.plugin_dirs isn't there.
-Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &options, const SearchEnvironment &environment,
-                                                        const Logger &logger);
+/// options.program_dirs, the install prefix. Empty and relative entries of variables are left out, since they would
+/// mean the current directory; what is left out is logged. invalid_argument: a directory of options.plugin_dirs isn't
+/// there.
+Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &options,
+                                                        const SearchEnvironment &environment, const Logger &logger);
 
-/// Plugin folders of a directory, sorted by name: the directory itself if it holds a manifest (or loose libraries, which
-/// will be refused), and each folder in it that holds one or the other. A directory that isn't there has none.
+/// Plugin folders of a directory, sorted by name: the directory itself if it holds a manifest (or loose libraries,
+/// which will be refused), and each folder in it that holds one or the other. A directory that isn't there has none.
 std::vector<std::filesystem::path> candidate_folders(const std::filesystem::path &directory, const Logger &logger);
 
 }  // namespace tenon

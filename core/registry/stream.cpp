@@ -1,5 +1,5 @@
-// Work in order and points in it: the calls of tn_stream_api and tn_event_api. No handle reaches a plugin that didn't make
-// it (H02).
+// Work in order and points in it: the calls of tn_stream_api and tn_event_api. No handle reaches a plugin that didn't
+// make it (H02).
 #include <fmt/format.h>
 
 #include "registry/plugin.h"
@@ -8,12 +8,15 @@
 namespace tenon {
 namespace {
 
-const PluginTables &tables(const Device &device) { return device.plugin()->tables(); }
+const PluginTables &tables(const Device &device) {
+    return device.plugin()->tables();
+}
 
 Status own(const Device &device, const Buffer &buffer) {
     if (buffer.type().plugin() == device.plugin()) [[likely]]
         return {};
-    return Status::unsupported(fmt::format("{}: a buffer of {} is another plugin's", device.name(), buffer.type().name()));
+    return Status::unsupported(
+        fmt::format("{}: a buffer of {} is another plugin's", device.name(), buffer.type().name()));
 }
 
 Status own(const Device &device, const Stream &stream) {
@@ -37,7 +40,8 @@ Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Device> device) {
     LiveGuard guard(device->plugin()->live());
     if (!guard) return device->plugin()->unloaded();
     tn_stream handle = nullptr;
-    TENON_TRY(device->note(device->plugin()->call("stream.create", tables(*device).stream.create, device->handle(), &handle)));
+    TENON_TRY(device->note(
+        device->plugin()->call("stream.create", tables(*device).stream.create, device->handle(), &handle)));
     if (!handle) return Status::internal(fmt::format("{}: stream.create answered ok without a stream", device->name()));
     guard.keep();
     return std::unique_ptr<Stream>(new Stream(std::move(device), handle));
@@ -51,27 +55,28 @@ Stream::~Stream() {
 Status Stream::set(Buffer &buffer, const tn_value &tensor, uint64_t offset, const void *src, uint64_t bytes) {
     TENON_TRY(own(*device_, buffer));
     const auto &t = tables(*device_).stream;
-    return of_tensor(tensor, device_->note(device_->plugin()->call("stream.set", t.set, handle_, buffer.handle(), &tensor, offset,
-                                                                   src, bytes)));
+    return of_tensor(tensor, device_->note(device_->plugin()->call("stream.set", t.set, handle_, buffer.handle(),
+                                                                   &tensor, offset, src, bytes)));
 }
 
 Status Stream::get(Buffer &buffer, const tn_value &tensor, uint64_t offset, void *dst, uint64_t bytes) {
     TENON_TRY(own(*device_, buffer));
     const auto &t = tables(*device_).stream;
-    return of_tensor(tensor, device_->note(device_->plugin()->call("stream.get", t.get, handle_, buffer.handle(), &tensor, offset,
-                                                                   dst, bytes)));
+    return of_tensor(tensor, device_->note(device_->plugin()->call("stream.get", t.get, handle_, buffer.handle(),
+                                                                   &tensor, offset, dst, bytes)));
 }
 
 Status Stream::copy(Buffer &dst, const tn_value &dst_tensor, Buffer &src, const tn_value &src_tensor) {
     TENON_TRY(own(*device_, dst));
     TENON_TRY(own(*device_, src));
     const auto &t = tables(*device_).stream;
-    return of_tensor(src_tensor, device_->note(device_->plugin()->call("stream.copy", t.copy, handle_, dst.handle(), &dst_tensor,
-                                                                       src.handle(), &src_tensor)));
+    return of_tensor(src_tensor, device_->note(device_->plugin()->call("stream.copy", t.copy, handle_, dst.handle(),
+                                                                       &dst_tensor, src.handle(), &src_tensor)));
 }
 
 Status Stream::synchronize(uint64_t timeout_ns) {
-    return device_->note(device_->plugin()->call("stream.synchronize", tables(*device_).stream.synchronize, handle_, timeout_ns));
+    return device_->note(
+        device_->plugin()->call("stream.synchronize", tables(*device_).stream.synchronize, handle_, timeout_ns));
 }
 
 Event::Event(std::shared_ptr<Device> device, tn_event handle) : device_(std::move(device)), handle_(handle) {}
@@ -81,7 +86,8 @@ Result<std::unique_ptr<Event>> Event::create(std::shared_ptr<Device> device) {
     LiveGuard guard(device->plugin()->live());
     if (!guard) return device->plugin()->unloaded();
     tn_event handle = nullptr;
-    TENON_TRY(device->note(device->plugin()->call("event.create", tables(*device).event.create, device->handle(), &handle)));
+    TENON_TRY(
+        device->note(device->plugin()->call("event.create", tables(*device).event.create, device->handle(), &handle)));
     if (!handle) return Status::internal(fmt::format("{}: event.create answered ok without an event", device->name()));
     guard.keep();
     return std::unique_ptr<Event>(new Event(std::move(device), handle));
@@ -94,7 +100,8 @@ Event::~Event() {
 
 Status Event::record(Stream &stream) {
     TENON_TRY(own(*device_, stream));
-    return device_->note(device_->plugin()->call("event.record", tables(*device_).event.record, handle_, stream.handle()));
+    return device_->note(
+        device_->plugin()->call("event.record", tables(*device_).event.record, handle_, stream.handle()));
 }
 
 Status Event::wait(Stream &stream) {
@@ -103,7 +110,8 @@ Status Event::wait(Stream &stream) {
 }
 
 Status Event::synchronize(uint64_t timeout_ns) {
-    return device_->note(device_->plugin()->call("event.synchronize", tables(*device_).event.synchronize, handle_, timeout_ns));
+    return device_->note(
+        device_->plugin()->call("event.synchronize", tables(*device_).event.synchronize, handle_, timeout_ns));
 }
 
 }  // namespace tenon

@@ -22,8 +22,8 @@ public:
         if (!from) {
             status_ = Status::invalid_argument(fmt::format("its table '{}' is missing", name));
         } else if (from->struct_size < v1_bytes) {
-            status_ = Status::invalid_argument(fmt::format(
-                "its table '{}' is too short: {} bytes, version 1 has {}", name, from->struct_size, v1_bytes));
+            status_ = Status::invalid_argument(fmt::format("its table '{}' is too short: {} bytes, version 1 has {}",
+                                                           name, from->struct_size, v1_bytes));
         } else {
             tn_read(&to, own_bytes, from);
         }
@@ -59,39 +59,74 @@ private:
 Status read_device_side(PluginTables &t) {
     using A = tn_adapter_api;
     TENON_TRY(Table("adapter", t.root.adapter, TN_V1_ADAPTER_API, TN_SIZE_ADAPTER_API, t.adapter)
-                  .required(&A::memory, "memory").required(&A::open, "open").done());
+                  .required(&A::memory, "memory")
+                  .required(&A::open, "open")
+                  .done());
     using D = tn_device_api;
     TENON_TRY(Table("device", t.root.device, TN_V1_DEVICE_API, TN_SIZE_DEVICE_API, t.device)
-                  .required(&D::close, "close").required(&D::option_set, "option_set")
-                  .required(&D::option_get, "option_get").required(&D::buffer_types, "buffer_types")
-                  .required(&D::supports_op, "supports_op").required(&D::support_reason, "support_reason")
-                  .required(&D::supports_buffer_type, "supports_buffer_type").done());
+                  .required(&D::close, "close")
+                  .required(&D::option_set, "option_set")
+                  .required(&D::option_get, "option_get")
+                  .required(&D::buffer_types, "buffer_types")
+                  .required(&D::supports_op, "supports_op")
+                  .required(&D::support_reason, "support_reason")
+                  .required(&D::supports_buffer_type, "supports_buffer_type")
+                  .done());
     using T = tn_buffer_type_api;
     TENON_TRY(Table("buffer_type", t.root.buffer_type, TN_V1_BUFFER_TYPE_API, TN_SIZE_BUFFER_TYPE_API, t.buffer_type)
-                  .required(&T::info, "info").required(&T::alloc, "alloc").required(&T::tensor_bytes, "tensor_bytes")
-                  .optional(&T::import_host).done());
+                  .required(&T::info, "info")
+                  .required(&T::alloc, "alloc")
+                  .required(&T::tensor_bytes, "tensor_bytes")
+                  .optional(&T::import_host)
+                  .done());
     using B = tn_buffer_api;
     return Table("buffer", t.root.buffer, TN_V1_BUFFER_API, TN_SIZE_BUFFER_API, t.buffer)
-        .required(&B::destroy, "destroy").required(&B::info, "info").required(&B::set, "set")
-        .required(&B::get, "get").required(&B::fill, "fill").required(&B::clear, "clear")
-        .optional(&B::init_tensor).optional(&B::copy).optional(&B::reset).optional(&B::set_usage)
-        .optional(&B::set_2d).optional(&B::get_2d).done();
+        .required(&B::destroy, "destroy")
+        .required(&B::info, "info")
+        .required(&B::set, "set")
+        .required(&B::get, "get")
+        .required(&B::fill, "fill")
+        .required(&B::clear, "clear")
+        .optional(&B::init_tensor)
+        .optional(&B::copy)
+        .optional(&B::reset)
+        .optional(&B::set_usage)
+        .optional(&B::set_2d)
+        .optional(&B::get_2d)
+        .done();
 }
 
 Status read_running_side(PluginTables &t) {
     using S = tn_stream_api;
     TENON_TRY(Table("stream", t.root.stream, TN_V1_STREAM_API, TN_SIZE_STREAM_API, t.stream)
-                  .required(&S::create, "create").required(&S::destroy, "destroy").required(&S::set, "set")
-                  .required(&S::get, "get").required(&S::synchronize, "synchronize").optional(&S::copy).done());
+                  .required(&S::create, "create")
+                  .required(&S::destroy, "destroy")
+                  .required(&S::set, "set")
+                  .required(&S::get, "get")
+                  .required(&S::synchronize, "synchronize")
+                  .optional(&S::copy)
+                  .done());
     using E = tn_event_api;
     TENON_TRY(Table("event", t.root.event, TN_V1_EVENT_API, TN_SIZE_EVENT_API, t.event)
-                  .required(&E::create, "create").required(&E::destroy, "destroy").required(&E::record, "record")
-                  .required(&E::wait, "wait").required(&E::synchronize, "synchronize").done());
+                  .required(&E::create, "create")
+                  .required(&E::destroy, "destroy")
+                  .required(&E::record, "record")
+                  .required(&E::wait, "wait")
+                  .required(&E::synchronize, "synchronize")
+                  .done());
     using P = tn_plan_api;
     return Table("plan", t.root.plan, TN_V1_PLAN_API, TN_SIZE_PLAN_API, t.plan)
-        .required(&P::prepare, "prepare").required(&P::destroy, "destroy").required(&P::place, "place")
-        .required(&P::bind, "bind").required(&P::run, "run").optional(&P::groups).optional(&P::node_groups)
-        .optional(&P::unstored).optional(&P::in_place).optional(&P::update).done();
+        .required(&P::prepare, "prepare")
+        .required(&P::destroy, "destroy")
+        .required(&P::place, "place")
+        .required(&P::bind, "bind")
+        .required(&P::run, "run")
+        .optional(&P::groups)
+        .optional(&P::node_groups)
+        .optional(&P::unstored)
+        .optional(&P::in_place)
+        .optional(&P::update)
+        .done();
 }
 
 }  // namespace
@@ -103,11 +138,16 @@ Status read_tables(const tn_plugin *root, tn_range host, PluginTables &out, uint
     const tn_range own = out.root.abi;
     const uint32_t low = std::max(host.min, own.min), high = std::min(host.max, own.max);
     if (low > high) {
-        return Status::unsupported(fmt::format("it speaks ABI 1.{} to 1.{}, this host 1.{} to 1.{}", own.min, own.max,
-                                               host.min, host.max));
+        return Status::unsupported(
+            fmt::format("it speaks ABI 1.{} to 1.{}, this host 1.{} to 1.{}", own.min, own.max, host.min, host.max));
     }
-    TENON_TRY(table.required(&R::name, "name").required(&R::vendor, "vendor").required(&R::version, "version")
-                  .required(&R::load, "load").required(&R::unload, "unload").optional(&R::extension).done());
+    TENON_TRY(table.required(&R::name, "name")
+                  .required(&R::vendor, "vendor")
+                  .required(&R::version, "version")
+                  .required(&R::load, "load")
+                  .required(&R::unload, "unload")
+                  .optional(&R::extension)
+                  .done());
     TENON_TRY(read_device_side(out));
     TENON_TRY(read_running_side(out));
     minor = high;

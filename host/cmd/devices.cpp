@@ -15,11 +15,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string gib(uint64_t bytes) { return fmt::format("{:.1f} GiB", double(bytes) / double(uint64_t(1) << 30)); }
+std::string size_text(uint64_t bytes) {
+    const double mib = double(bytes) / double(1 << 20);
+    return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.1f} GiB", mib / 1024);
+}
 
 std::string memory(const AdapterInfo &adapter) {
     if (adapter.total_bytes == 0) return "unknown";
-    return fmt::format("{} of {} free", gib(adapter.free_bytes), gib(adapter.total_bytes));
+    return fmt::format("{} of {} free", size_text(adapter.free_bytes), size_text(adapter.total_bytes));
 }
 
 std::string kind(const AdapterInfo &adapter) {
@@ -50,7 +53,8 @@ void print_table(const std::vector<AdapterInfo> &adapters, Output &out) {
         memories = std::max(memories, memory(a).size());
         plugin = std::max(plugin, a.plugin.size());
     }
-    auto line = [&](std::string_view n, std::string_view k, std::string_view m, std::string_view p, std::string_view d) {
+    auto line = [&](std::string_view n, std::string_view k, std::string_view m, std::string_view p,
+                    std::string_view d) {
         out.print("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", n, name, k, kinds, m, memories, p, plugin, d);
     };
     line("NAME", "KIND", "MEMORY", "PLUGIN", "DESCRIPTION");
@@ -78,9 +82,10 @@ Status show(const std::vector<std::string> &plugin_dirs, bool json, Output &out)
 int run(std::span<const std::string> args) {
     std::vector<std::string> plugin_dirs;
     bool json = false;
-    Options options("devices", "Lists the devices that --device can name.",
-                    "A list of devices is NAME[:INDEX][:OPTION=VALUE]..., separated by commas, as in "
-                    "'vulkan:1,cpu:threads=4,isa=avx2'. Without one, accelerators and GPUs are used first, then the CPU.");
+    Options options(
+        "devices", "Lists the devices that --device can name",
+        "A list of devices is NAME[:INDEX][:OPTION=VALUE]..., separated by commas, as in "
+        "'vulkan:1,cpu:threads=4,isa=avx2'. Without one, accelerators and GPUs are used first, then the CPU.");
     options.flag("json", "print one JSON object: {\"devices\": [...]}", json);
     add_plugin_dir_option(options, plugin_dirs);
     if (auto exit_code = options.parse(args)) return *exit_code;

@@ -47,7 +47,8 @@ void print_table(const std::vector<PluginOutcome> &outcomes, Output &out) {
         state = std::max(state, state_name(o.state).size());
         devices = std::max(devices, device_list(o).size());
     }
-    auto line = [&](std::string_view n, std::string_view v, std::string_view s, std::string_view d, std::string_view f) {
+    auto line = [&](std::string_view n, std::string_view v, std::string_view s, std::string_view d,
+                    std::string_view f) {
         out.print("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", n, name, v, version, s, state, d, devices, f);
     };
     line("NAME", "VERSION", "STATE", "DEVICES", "FOLDER");
@@ -79,9 +80,10 @@ Status show(const std::vector<std::string> &plugin_dirs, bool all, bool json, Ou
 int run(std::span<const std::string> args) {
     std::vector<std::string> plugin_dirs;
     bool json = false, all = false;
-    Options options("plugins", "Lists the plugins that bring devices.",
-                    "A plugin is a folder with a manifest.json and a shared library. It is looked for in --plugin-dir, in the "
-                    "directories of TENON_PLUGIN_PATH, in ~/.local/share/tenon/plugins, and where Tenon is installed.");
+    Options options(
+        "plugins", "Lists the plugins that bring devices",
+        "A plugin is a folder with a manifest.json and a shared library. It is looked for in --plugin-dir, in the "
+        "directories of TENON_PLUGIN_PATH, in ~/.local/share/tenon/plugins, and where Tenon is installed.");
     options.flag("all", "also those that aren't used, with the reason", all)
         .flag("json", "print one JSON object: {\"plugins\": [...]}", json);
     add_plugin_dir_option(options, plugin_dirs);

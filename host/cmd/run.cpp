@@ -38,7 +38,8 @@ std::optional<int> parse(std::span<const std::string> args, Request &request) {
     Options options(
         "run", "Generates the text that follows a prompt, on stdout, as it comes",
         "The prompt is put into the model's chat template if it has one, as one message of the user; --raw takes it as "
-        "it is. Text ends where the model ends it, after -n tokens, or when the context is full. Of the tokens that can "
+        "it is. Text ends where the model ends it, after -n tokens, or when the context is full. Of the tokens that "
+        "can "
         "follow, --top-k, --top-p and --min-p cut in that order, then one is drawn at the temperature. Progress and a "
         "closing line with times go to stderr. Ctrl-C ends the text; pressed twice, the program.");
     add_engine_options(options, request.engine);
@@ -47,9 +48,10 @@ std::optional<int> parse(std::span<const std::string> args, Request &request) {
     options.integer("tokens,n", "N", "generate at most N tokens", 0, 1 << 30, request.tokens)
         .number("temp", "T", "temperature; 0 always takes the likeliest token", 0, 1e6, s.temperature)
         .integer("top-k", "K", "draw from the K likeliest tokens; 0: from all", 0, 1 << 30, request.top_k)
-        .number("top-p", "P", "draw from the likeliest tokens that have probability P together; 1: from all", 0, 1, s.top_p)
-        .number("min-p", "P", "draw from tokens with at least P times the likeliest one's probability; 0: from all", 0, 1,
-                s.min_p)
+        .number("top-p", "P", "draw from the likeliest tokens that have probability P together; 1: from all", 0, 1,
+                s.top_p)
+        .number("min-p", "P", "draw from tokens with at least P times the likeliest one's probability; 0: from all", 0,
+                1, s.min_p)
         .number("repeat-penalty", "R", "make tokens of the last 64 less likely; 1: don't", 0, 1e6, s.repeat_penalty)
         .integer("seed", "S", "the same seed draws the same tokens; without it each run differs", 0, INT64_MAX,
                  request.seed)
@@ -61,8 +63,12 @@ std::optional<int> parse(std::span<const std::string> args, Request &request) {
     return options.parse(args);
 }
 
-double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-double rate(int64_t count, double in_seconds) { return in_seconds > 0 ? static_cast<double>(count) / in_seconds : 0; }
+double seconds(Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+}
+double rate(int64_t count, double in_seconds) {
+    return in_seconds > 0 ? static_cast<double>(count) / in_seconds : 0;
+}
 
 /// The text as the model is to see it, in tokens.
 Result<std::vector<int32_t>> make_prompt(const Request &request, const llm::ModelFile &file, std::string text) {
@@ -147,8 +153,9 @@ private:
     void warn_of(int64_t context, const llm::ModelFile &file) const {
         const int64_t trained = file.architecture->shape().context_length;
         if (context <= trained || request_.quiet) return;
-        fmt::print(stderr, "tenon run: the context of {} tokens is longer than the {} that the model was trained for: "
-                           "the text may fall apart behind them\n",
+        fmt::print(stderr,
+                   "tenon run: the context of {} tokens is longer than the {} that the model was trained for: "
+                   "the text may fall apart behind them\n",
                    context, trained);
     }
 
@@ -188,9 +195,9 @@ private:
             fmt::print(stderr, "tenon run: the context of {} tokens is full; --ctx N makes it larger\n",
                        engine_->context());
         const double generating = seconds(done_.time), prompting = seconds(prompt_time_);
-        std::string line = fmt::format("load {:.2f} s | prompt {} tokens, {:.1f} tokens/s | generated {} tokens",
-                                       seconds(load_time_), prompt_.size(),
-                                       rate(static_cast<int64_t>(prompt_.size()), prompting), done_.tokens);
+        std::string line =
+            fmt::format("load {:.2f} s | prompt {} tokens, {:.1f} tokens/s | generated {} tokens", seconds(load_time_),
+                        prompt_.size(), rate(static_cast<int64_t>(prompt_.size()), prompting), done_.tokens);
         if (done_.tokens > 1) line += fmt::format(", {:.1f} tokens/s", rate(done_.tokens - 1, generating));
         if (done_.reason == llm::StopReason::cancelled) line += " | interrupted";
         fmt::print(stderr, "{}\n", line);
@@ -202,29 +209,28 @@ private:
         Json devices = Json::array();
         for (const auto &device : engine_->session().devices()) devices.push_back(device->name());
         const Snapshot &first = at_first_token_, &end = at_end_;
-        const Json stats{
-            {"devices", devices},
-            {"context", engine_->context()},
-            {"seed", seed_},
-            {"load_s", seconds(load_time_)},
-            {"prompt_tokens", prompt_.size()},
-            {"prompt_s", prompting},
-            {"prompt_tokens_per_s", rate(static_cast<int64_t>(prompt_.size()), prompting)},
-            {"generated_tokens", done_.tokens},
-            {"generated_s", generating},
-            {"generated_tokens_per_s", rate(std::max<int64_t>(0, done_.tokens - 1), generating)},
-            {"end", llm::stop_name(done_.reason)},
-            {"weights_mapped_bytes", memory.mapped_bytes},
-            {"weights_copied_bytes", memory.copied_bytes},
-            {"weights_read_per_token_bytes", memory.bytes_read_per_token},
-            {"cache_bytes", memory.cache_bytes},
-            {"at_first_token", to_json(first)},
-            {"at_end", to_json(end)},
-            {"after_first_token",
-             {{"plans", end.session.plans - first.session.plans},
-              {"buffers", end.session.buffers - first.session.buffers},
-              {"binds", end.session.binds - first.session.binds},
-              {"plugin_allocations", end.plugins.allocations - first.plugins.allocations}}}};
+        const Json stats{{"devices", devices},
+                         {"context", engine_->context()},
+                         {"seed", seed_},
+                         {"load_s", seconds(load_time_)},
+                         {"prompt_tokens", prompt_.size()},
+                         {"prompt_s", prompting},
+                         {"prompt_tokens_per_s", rate(static_cast<int64_t>(prompt_.size()), prompting)},
+                         {"generated_tokens", done_.tokens},
+                         {"generated_s", generating},
+                         {"generated_tokens_per_s", rate(std::max<int64_t>(0, done_.tokens - 1), generating)},
+                         {"end", llm::stop_name(done_.reason)},
+                         {"weights_mapped_bytes", memory.mapped_bytes},
+                         {"weights_copied_bytes", memory.copied_bytes},
+                         {"weights_read_per_token_bytes", memory.bytes_read_per_token},
+                         {"cache_bytes", memory.cache_bytes},
+                         {"at_first_token", to_json(first)},
+                         {"at_end", to_json(end)},
+                         {"after_first_token",
+                          {{"plans", end.session.plans - first.session.plans},
+                           {"buffers", end.session.buffers - first.session.buffers},
+                           {"binds", end.session.binds - first.session.binds},
+                           {"plugin_allocations", end.plugins.allocations - first.plugins.allocations}}}};
         fmt::print(stderr, "{}\n", json_text(stats));
     }
 

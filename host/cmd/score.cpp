@@ -68,7 +68,9 @@ Result<Scored> compute(const Request &request, std::vector<Pin> pins) {
     return scored;
 }
 
-Json number(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
+Json number(std::optional<double> value) {
+    return value ? Json(*value) : Json(nullptr);
+}
 
 Json to_json(const Scored &scored, bool with_positions) {
     Json top = Json::array();

@@ -21,9 +21,9 @@ struct ModelShape {
     int64_t vocabulary = 0;      // rows of the embedding: logits of one token
     int64_t context_length = 0;  // tokens that the model was trained for
     int64_t layers = 0;
-    int64_t width = 0;     // elements of one token's hidden state
-    int64_t heads = 0;     // of queries
-    int64_t kv_heads = 0;  // of keys and values; heads is a multiple
+    int64_t width = 0;                       // elements of one token's hidden state
+    int64_t heads = 0;                       // of queries
+    int64_t kv_heads = 0;                    // of keys and values; heads is a multiple
     int64_t key_width = 0, value_width = 0;  // elements of one head
 };
 

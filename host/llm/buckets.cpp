@@ -6,7 +6,9 @@
 namespace tenon::llm {
 namespace {
 
-int64_t bucket_for(int64_t tokens) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tokens))); }
+int64_t bucket_for(int64_t tokens) {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tokens)));
+}
 
 /// The cheapest way for fewer tokens than the largest bucket: all in one bucket with padding, or the largest full one
 /// and the rest in the same manner. Answers its cost.

@@ -23,8 +23,8 @@ std::vector<Chunk> split_tokens(int64_t tokens, int64_t max_bucket = k_max_bucke
 /// What a run costs beside its slots: reading all weights, in the slots that could be computed meanwhile.
 inline constexpr int64_t k_run_cost = 8;
 
-/// Capacities that get plans where a decomposed attention pays for the capacity: block_rows, doubled until `cache_rows`,
-/// which is always the last. Both positive, cache_rows a multiple of block_rows.
+/// Capacities that get plans where a decomposed attention pays for the capacity: block_rows, doubled until
+/// `cache_rows`, which is always the last. Both positive, cache_rows a multiple of block_rows.
 std::vector<int64_t> capacity_buckets(int64_t block_rows, int64_t cache_rows);
 
 }  // namespace tenon::llm

@@ -23,7 +23,8 @@ int64_t least_cost(int64_t tokens, int64_t max_bucket) {
     for (int64_t n = 1; n <= tokens; ++n) {
         int64_t least = INT64_MAX;
         for (int64_t bucket = 1; bucket <= max_bucket; bucket *= 2)
-            least = std::min(least, bucket + k_run_cost + best[static_cast<std::size_t>(std::max<int64_t>(0, n - bucket))]);
+            least =
+                std::min(least, bucket + k_run_cost + best[static_cast<std::size_t>(std::max<int64_t>(0, n - bucket))]);
         best[static_cast<std::size_t>(n)] = least;
     }
     return best[static_cast<std::size_t>(tokens)];
@@ -62,7 +63,9 @@ TEST_CASE("no split into buckets costs less") {
         }
 }
 
-TEST_CASE("one token takes one slot") { CHECK(split_tokens(1) == std::vector<Chunk>{{1, 1}}); }
+TEST_CASE("one token takes one slot") {
+    CHECK(split_tokens(1) == std::vector<Chunk>{{1, 1}});
+}
 
 TEST_CASE("capacities double from one block to the whole cache") {
     CHECK(capacity_buckets(256, 256) == std::vector<int64_t>{256});

@@ -4,7 +4,9 @@
 
 namespace tenon::llm {
 
-std::string cache_name(std::string_view kind, int64_t layer) { return fmt::format("cache_{}.{}", kind, layer); }
+std::string cache_name(std::string_view kind, int64_t layer) {
+    return fmt::format("cache_{}.{}", kind, layer);
+}
 
 Status check_key(const GraphKey &key) {
     // Positions and rows travel as i32.

@@ -38,8 +38,7 @@ Engine::Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model)
 Status Engine::prepare(int64_t prompt_tokens) {
     // A device that claims attention works in proportion to the tokens that are there; a decomposition pays for the
     // capacity, and so gets plans for smaller ones.
-    if (model_->capacity_matters())
-        capacities_ = capacity_buckets(k_cache_block_rows, model_->key(1, 1).cache_rows);
+    if (model_->capacity_matters()) capacities_ = capacity_buckets(k_cache_block_rows, model_->key(1, 1).cache_rows);
     // The largest first: when the session's memory grows later, what was prepared before has to be bound anew.
     int64_t done = 0;
     for (const Chunk &chunk : split_tokens(std::min(prompt_tokens, context()))) {
@@ -79,8 +78,8 @@ Status Engine::check(std::span<const int32_t> tokens) const {
     if (tokens.empty()) return Status::invalid_argument("there are no tokens to feed");
     const auto more = static_cast<int64_t>(tokens.size());
     if (more > context() - length_)
-        return Status::invalid_argument(fmt::format("{} tokens don't fit: the context holds {}, of which {} are in use",
-                                                    more, context(), length_));
+        return Status::invalid_argument(
+            fmt::format("{} tokens don't fit: the context holds {}, of which {} are in use", more, context(), length_));
     for (const int32_t id : tokens)
         if (id < 0 || id >= model_->shape().vocabulary)
             return Status::invalid_argument(
@@ -112,7 +111,8 @@ Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink
     logits_ = {};
     const auto vocabulary = static_cast<size_t>(model_->shape().vocabulary);
     size_t index = 0;
-    for (const Chunk &chunk : split_tokens(static_cast<int64_t>(tokens.size()), rows_at_once(model_->shape().vocabulary))) {
+    for (const Chunk &chunk :
+         split_tokens(static_cast<int64_t>(tokens.size()), rows_at_once(model_->shape().vocabulary))) {
         const auto count = static_cast<size_t>(chunk.tokens);
         TENON_ASSIGN(Step * next, step(chunk.bucket, chunk.bucket, length_ + chunk.tokens));
         TENON_TRY(run(*next, tokens.subspan(index, count), chunk.bucket, cancel_token));
@@ -155,8 +155,8 @@ Status Engine::write(Step &step, std::span<const int32_t> tokens, int64_t bucket
     TENON_TRY(write_input(step, step.seq, slots));
 
     const int64_t capacity = capacity_for(length_ + static_cast<int64_t>(tokens.size()));
-    TENON_TRY(write_input(step, step.blocks,
-                          std::span(blocks_).first(static_cast<size_t>(capacity / k_cache_block_rows))));
+    TENON_TRY(
+        write_input(step, step.blocks, std::span(blocks_).first(static_cast<size_t>(capacity / k_cache_block_rows))));
     const int32_t start = 0, held = position(tokens.size()), last = static_cast<int32_t>(tokens.size()) - 1;
     TENON_TRY(write_input(step, step.kv_start, {&start, 1}));
     TENON_TRY(write_input(step, step.kv_len, {&held, 1}));

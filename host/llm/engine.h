@@ -1,5 +1,5 @@
-// Runs a loaded model over one sequence: feeds tokens in buckets, keeps account of the KV cache, and answers logits. The
-// plans for single tokens are made at the start, those for buckets of a prompt when a prompt first needs them.
+// Runs a loaded model over one sequence: feeds tokens in buckets, keeps account of the KV cache, and answers logits.
+// The plans for single tokens are made at the start, those for buckets of a prompt when a prompt first needs them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace tenon::llm {
 class Engine {
 public:
     /// Prepares all plans that feeding single tokens can need, so that doing so never prepares or allocates anything;
-    /// before them those for a first prompt of `prompt_tokens` tokens (0: none is known yet), which feed() would have to
-    /// make otherwise. A longer prompt later may cost each of the single tokens' plans one binding to larger memory.
+    /// before them those for a first prompt of `prompt_tokens` tokens (0: none is known yet), which feed() would have
+    /// to make otherwise. A longer prompt later may cost each of the single tokens' plans one binding to larger memory.
     static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Session> session, std::unique_ptr<Model> model,
                                                   int64_t prompt_tokens = 0);
     Engine(const Engine &) = delete;
@@ -42,8 +42,8 @@ public:
     using LogitsSink = std::function<Status(size_t index, std::span<const float> logits)>;
     Status feed_each(std::span<const int32_t> tokens, const LogitsSink &sink, uint64_t cancel_token = 0);
 
-    /// Logits [vocabulary] for the token that follows the last one fed; empty before any. Valid until the next call that
-    /// isn't const.
+    /// Logits [vocabulary] for the token that follows the last one fed; empty before any. Valid until the next call
+    /// that isn't const.
     std::span<const float> logits() const { return logits_; }
 
     /// Forgets all tokens from position `length` on, which is at most length().
@@ -71,11 +71,11 @@ private:
     std::unique_ptr<Session> session_;
     std::map<GraphKey, Step> steps_;
 
-    std::vector<int64_t> capacities_;    // with plans of their own, rising; the last is the whole cache
-    std::vector<int32_t> words_;         // [largest bucket], what is written next
-    std::vector<int32_t> blocks_;        // [blocks of the cache]: block i of the sequence is block i of the cache
-    std::vector<float> logits_memory_;   // where logits are read to if the CPU can't see them
-    std::span<const float> rows_;        // logits of the last run, all its rows
+    std::vector<int64_t> capacities_;   // with plans of their own, rising; the last is the whole cache
+    std::vector<int32_t> words_;        // [largest bucket], what is written next
+    std::vector<int32_t> blocks_;       // [blocks of the cache]: block i of the sequence is block i of the cache
+    std::vector<float> logits_memory_;  // where logits are read to if the CPU can't see them
+    std::span<const float> rows_;       // logits of the last run, all its rows
     std::span<const float> logits_;
     int64_t length_ = 0;
 };

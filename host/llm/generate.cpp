@@ -76,11 +76,11 @@ Result<Generated> loop(Engine &engine, Sampler &sampler, const GenerateOptions &
 
 std::string_view stop_name(StopReason reason) noexcept {
     switch (reason) {
-    case StopReason::end_of_generation: return "end of generation";
-    case StopReason::stop_string: return "stop string";
-    case StopReason::max_tokens: return "max tokens";
-    case StopReason::context_full: return "context full";
-    case StopReason::cancelled: return "cancelled";
+        case StopReason::end_of_generation: return "end of generation";
+        case StopReason::stop_string: return "stop string";
+        case StopReason::max_tokens: return "max tokens";
+        case StopReason::context_full: return "context full";
+        case StopReason::cancelled: return "cancelled";
     }
     return "unknown";
 }

@@ -33,13 +33,13 @@ struct Generated {
     std::chrono::nanoseconds time{0};
 };
 
-/// Called after each token with the text that can be shown since the last call, which may be empty, and once more at the
-/// end with what was held back. A failure ends the generation with it.
+/// Called after each token with the text that can be shown since the last call, which may be empty, and once more at
+/// the end with what was held back. A failure ends the generation with it.
 using TextSink = std::function<Status(std::string_view text)>;
 
-/// Generates from where the engine stands: its logits() must be there. The sampler is told of each token; of those of the
-/// prompt it should have been told before. A token that ends a generation isn't shown, other control tokens neither.
-/// A raised cancel token ends it too, and isn't a failure here: what was shown till then is well-formed text.
+/// Generates from where the engine stands: its logits() must be there. The sampler is told of each token; of those of
+/// the prompt it should have been told before. A token that ends a generation isn't shown, other control tokens
+/// neither. A raised cancel token ends it too, and isn't a failure here: what was shown till then is well-formed text.
 Result<Generated> generate(Engine &engine, Sampler &sampler, const GenerateOptions &options, const TextSink &sink,
                            uint64_t cancel_token = 0);
 

@@ -11,7 +11,9 @@ namespace tenon::llm {
 Hyperparameters::Hyperparameters(std::shared_ptr<const Gguf> gguf, std::string architecture)
     : gguf_(std::move(gguf)), architecture_(std::move(architecture)) {}
 
-std::string Hyperparameters::full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+std::string Hyperparameters::full(std::string_view key) const {
+    return fmt::format("{}.{}", architecture_, key);
+}
 
 std::string Hyperparameters::where(std::string_view key) const {
     return fmt::format("{}: key '{}'", gguf_->path().string(), full(key));
@@ -70,18 +72,18 @@ namespace {
 bool fits(TensorCheck::Role role, DType type) {
     const bool vector = type == DType::f32 || type == DType::f16 || type == DType::bf16;
     switch (role) {
-    case TensorCheck::Role::f32: return type == DType::f32;
-    case TensorCheck::Role::vector: return vector;
-    case TensorCheck::Role::matrix: return vector || dtype_info(type).block_elements > 1;
+        case TensorCheck::Role::f32: return type == DType::f32;
+        case TensorCheck::Role::vector: return vector;
+        case TensorCheck::Role::matrix: return vector || dtype_info(type).block_elements > 1;
     }
     return false;
 }
 
 std::string_view types_of(TensorCheck::Role role) {
     switch (role) {
-    case TensorCheck::Role::f32: return "f32";
-    case TensorCheck::Role::vector: return "f32, f16 or bf16";
-    case TensorCheck::Role::matrix: return "f32, f16, bf16 or a quantised type";
+        case TensorCheck::Role::f32: return "f32";
+        case TensorCheck::Role::vector: return "f32, f16 or bf16";
+        case TensorCheck::Role::matrix: return "f32, f16, bf16 or a quantised type";
     }
     return "";
 }

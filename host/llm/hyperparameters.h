@@ -1,5 +1,5 @@
-// What architectures read from a GGUF file, with every number's range and every tensor's shape and type checked, so that
-// a damaged or unforeseen file ends in a message and never in a wrong graph.
+// What architectures read from a GGUF file, with every number's range and every tensor's shape and type checked, so
+// that a damaged or unforeseen file ends in a message and never in a wrong graph.
 #pragma once
 
 #include <cstdint>

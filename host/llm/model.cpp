@@ -60,18 +60,15 @@ Result<ModelFile> ModelFile::open(const std::filesystem::path &path) {
     TENON_ASSIGN(file.architecture, read_architecture(file.gguf));
     TENON_ASSIGN(file.tokenizer, Tokenizer::from_gguf(file.gguf));
     if (file.tokenizer->vocabulary_size() > file.architecture->shape().vocabulary)
-        return Status::invalid_argument(fmt::format(
-            "{}: the tokenizer has {} tokens, but tensor 'token_embd.weight' only {} rows", path.string(),
-            file.tokenizer->vocabulary_size(), file.architecture->shape().vocabulary));
+        return Status::invalid_argument(
+            fmt::format("{}: the tokenizer has {} tokens, but tensor 'token_embd.weight' only {} rows", path.string(),
+                        file.tokenizer->vocabulary_size(), file.architecture->shape().vocabulary));
     return file;
 }
 
 GraphKey Model::key(int64_t tokens, int64_t rows) const {
-    return {.tokens = tokens,
-            .rows = rows,
-            .capacity = cache_rows_,
-            .cache_rows = cache_rows_,
-            .precision = precision_};
+    return {
+        .tokens = tokens, .rows = rows, .capacity = cache_rows_, .cache_rows = cache_rows_, .precision = precision_};
 }
 
 /// Brings the tensors of a graph to their homes, memory by memory.
@@ -205,8 +202,7 @@ Result<std::unique_ptr<Model>> Model::load(ModelFile file, Session &session, con
     if (!graph.ok()) return std::move(graph).status().in(path);
     model->memory_.bytes_read_per_token = read_per_token(*graph);
     TENON_ASSIGN(model->capacity_matters_, session.expands(*graph, "attention"));
-    if (Status status = Loader(*model, *graph, options).load(session); !status.ok())
-        return std::move(status).in(path);
+    if (Status status = Loader(*model, *graph, options).load(session); !status.ok()) return std::move(status).in(path);
     return model;
 }
 

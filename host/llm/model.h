@@ -19,17 +19,17 @@ struct ModelOptions {
     /// Tokens that the KV cache holds; 0: what the model was trained for, at most 4096.
     int64_t context = 0;
     Precision precision = Precision::fast;
-    /// Told of weight bytes that were copied to devices so far, and all that have to be. A failure ends the loading with
-    /// it.
+    /// Told of weight bytes that were copied to devices so far, and all that have to be. A failure ends the loading
+    /// with it.
     std::function<Status(uint64_t done_bytes, uint64_t total_bytes)> progress;
 };
 
 /// Bytes of a loaded model.
 struct ModelMemory {
-    uint64_t mapped_bytes = 0;           // weights used where the file is mapped
-    uint64_t copied_bytes = 0;           // weights copied into devices' memory
-    uint64_t cache_bytes = 0;            // keys and values, for the whole context
-    uint64_t bytes_read_per_token = 0;   // weights that one token's forward pass has to read
+    uint64_t mapped_bytes = 0;          // weights used where the file is mapped
+    uint64_t copied_bytes = 0;          // weights copied into devices' memory
+    uint64_t cache_bytes = 0;           // keys and values, for the whole context
+    uint64_t bytes_read_per_token = 0;  // weights that one token's forward pass has to read
 };
 
 /// A model file before any device is asked for: what can be known, and refused, at once.
@@ -49,8 +49,9 @@ Result<int64_t> choose_context(int64_t asked, int64_t trained);
 /// A loaded model. Must outlive every executable that was prepared with its tensors: they refer to the mapped file.
 class Model {
 public:
-    /// Places, maps or copies the weights, and makes an empty KV cache. All or nothing. invalid_argument: a context that
-    /// can't be; unsupported names a tensor that no device computes with; out_of_memory what there was no room for.
+    /// Places, maps or copies the weights, and makes an empty KV cache. All or nothing. invalid_argument: a context
+    /// that can't be; unsupported names a tensor that no device computes with; out_of_memory what there was no room
+    /// for.
     static Result<std::unique_ptr<Model>> load(ModelFile file, Session &session, const ModelOptions &options);
     Model(const Model &) = delete;
     Model &operator=(const Model &) = delete;

@@ -27,8 +27,8 @@ struct Score {
     std::vector<int32_t> greedy;           // what follows, always the likeliest token
 };
 
-/// Scores `tokens` from an empty cache: their likelihoods, the `top` likeliest tokens to follow (fewer if the vocabulary
-/// is smaller), `greedy` tokens of continuation. Errors as Engine::feed.
+/// Scores `tokens` from an empty cache: their likelihoods, the `top` likeliest tokens to follow (fewer if the
+/// vocabulary is smaller), `greedy` tokens of continuation. Errors as Engine::feed.
 Result<Score> score(Engine &engine, std::span<const int32_t> tokens, int64_t top, int64_t greedy,
                     uint64_t cancel_token = 0);
 

@@ -47,11 +47,16 @@ Problem problem_of(const plugin::NodeView &node) {
 }
 
 CpuAdapter::CpuAdapter(plugin::Instance &instance)
-    : Adapter(instance, {.name = "cpu", .description = cpu_brand(), .bus_id = "", .kind = TN_KIND_CPU, .capabilities = TN_CAP_ASYNC}) {}
+    : Adapter(instance, {.name = "cpu",
+                         .description = cpu_brand(),
+                         .bus_id = "",
+                         .kind = TN_KIND_CPU,
+                         .capabilities = TN_CAP_ASYNC}) {}
 
 plugin::Adapter::Memory CpuAdapter::memory() const {
     const uint64_t page = uint64_t(std::max(1L, sysconf(_SC_PAGESIZE)));
-    Memory memory{uint64_t(std::max(0L, sysconf(_SC_PHYS_PAGES))) * page, uint64_t(std::max(0L, sysconf(_SC_AVPHYS_PAGES))) * page};
+    Memory memory{uint64_t(std::max(0L, sysconf(_SC_PHYS_PAGES))) * page,
+                  uint64_t(std::max(0L, sysconf(_SC_AVPHYS_PAGES))) * page};
     std::ifstream file("/proc/meminfo");
     std::string key, unit;
     for (uint64_t kilobytes = 0; file >> key >> kilobytes && std::getline(file, unit);) {

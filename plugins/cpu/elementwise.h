@@ -7,8 +7,8 @@
 
 namespace tenon::cpu {
 
-// This thread's share of n elements, cut at multiples of 16, so that two threads seldom write to one cache line and vector
-// loops have one tail only. The cuts don't influence results: elements are independent.
+// This thread's share of n elements, cut at multiples of 16, so that two threads seldom write to one cache line and
+// vector loops have one tail only. The cuts don't influence results: elements are independent.
 inline std::pair<int64_t, int64_t> element_share(int64_t n, const Crew &crew) noexcept {
     const auto [first, last] = crew.share((n + 15) / 16);
     return {std::min(n, first * 16), std::min(n, last * 16)};

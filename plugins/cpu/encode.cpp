@@ -45,11 +45,11 @@ constexpr Row<EncodeFn> k_f16[] = {{"avx2", isa_avx2, encode_f16_avx2}, {"refere
 
 EncodeFn choose_encode(uint32_t type, Features have) noexcept {
     switch (type) {
-    case TN_TYPE_ID_F32: return to_f32;
-    case TN_TYPE_ID_F16: return choose(k_f16, have).fn;
-    case TN_TYPE_ID_BF16: return to_half<f32_to_bf16>;
-    case TN_TYPE_ID_Q8_0: return to_q8_0;
-    default: return nullptr;
+        case TN_TYPE_ID_F32: return to_f32;
+        case TN_TYPE_ID_F16: return choose(k_f16, have).fn;
+        case TN_TYPE_ID_BF16: return to_half<f32_to_bf16>;
+        case TN_TYPE_ID_Q8_0: return to_q8_0;
+        default: return nullptr;
     }
 }
 

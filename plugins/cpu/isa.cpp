@@ -28,7 +28,9 @@ uint64_t saved_state() noexcept {
     return uint64_t(high) << 32 | low;
 }
 
-constexpr bool has(uint32_t word, unsigned bit) noexcept { return (word >> bit & 1) != 0; }
+constexpr bool has(uint32_t word, unsigned bit) noexcept {
+    return (word >> bit & 1) != 0;
+}
 #endif
 
 struct Level {
@@ -40,7 +42,6 @@ struct Level {
 constexpr Level k_levels[] = {
     {"reference", isa_reference, "nothing"},
     {"avx2", isa_avx2, "AVX2, FMA and F16C"},
-    {"avx512_vnni", isa_avx2 | isa_avx512_vnni, "AVX-512 F, BW, VL, DQ and VNNI"},
 };
 
 }  // namespace
@@ -52,10 +53,7 @@ Features detect_isa() noexcept {
     if (!has(one.c, 27)) return found;  // OSXSAVE
     const uint64_t saved = saved_state();
     const bool ymm = (saved & 0x06) == 0x06;  // SSE and AVX
-    const bool zmm = (saved & 0xe6) == 0xe6;  // and opmask, upper halves, upper registers
     if (ymm && has(one.c, 28) && has(one.c, 12) && has(one.c, 29) && has(seven.b, 5)) found |= isa_avx2;
-    const bool wide = has(seven.b, 16) && has(seven.b, 17) && has(seven.b, 30) && has(seven.b, 31);
-    if ((found & isa_avx2) != 0 && zmm && wide && has(seven.c, 11)) found |= isa_avx512_vnni;
 #endif
     return found;
 }
@@ -69,7 +67,8 @@ std::string cpu_brand() {
     }
     std::string_view brand(text);
     const size_t begin = brand.find_first_not_of(' ');
-    if (begin != std::string_view::npos) return std::string(brand.substr(begin, brand.find_last_not_of(' ') + 1 - begin));
+    if (begin != std::string_view::npos)
+        return std::string(brand.substr(begin, brand.find_last_not_of(' ') + 1 - begin));
 #endif
     return "CPU";
 }

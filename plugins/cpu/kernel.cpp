@@ -24,20 +24,22 @@ const Op *find_op(uint32_t id) noexcept {
 Block block_of(uint32_t type) noexcept {
     switch (type) {
 #define TN_DTYPE(id, NAME, name, block_elements, block_bytes) \
-    case id: return {block_elements, block_bytes};
+    case id:                                                  \
+        return {block_elements, block_bytes};
 #include "tenon/dtypes.def"
 #undef TN_DTYPE
-    default: return {0, 0};
+        default: return {0, 0};
     }
 }
 
 std::string type_name(uint32_t type) {
     switch (type) {
 #define TN_DTYPE(id, NAME, name, block_elements, block_bytes) \
-    case id: return #name;
+    case id:                                                  \
+        return #name;
 #include "tenon/dtypes.def"
 #undef TN_DTYPE
-    default: return "type " + std::to_string(type);
+        default: return "type " + std::to_string(type);
     }
 }
 

@@ -1,7 +1,8 @@
 // What an op file sees and offers: operands without addresses, a check with reasons, and kernels that run on a team.
 //
-// An op is one file in ops/. It holds a table of Op rows (id, refuse, make), found through op_tables.inc, which CMake writes
-// from the folder's listing. A kernel is made once per node, when all shapes are known, and must not allocate when it runs.
+// An op is one file in ops/. It holds a table of Op rows (id, refuse, make), found through op_tables.inc, which CMake
+// writes from the folder's listing. A kernel is made once per node, when all shapes are known, and must not allocate
+// when it runs.
 #pragma once
 
 #include <array>

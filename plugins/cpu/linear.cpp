@@ -12,7 +12,9 @@ constexpr int64_t k_decoded = 1024;
 // Bytes of weights in a piece. Large enough that claiming one costs nothing, small enough that threads end together.
 constexpr int64_t k_piece_bytes = 32 * 1024;
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) noexcept { return (a + b - 1) / b; }
+constexpr int64_t ceil_div(int64_t a, int64_t b) noexcept {
+    return (a + b - 1) / b;
+}
 
 }  // namespace
 
@@ -22,7 +24,8 @@ void Linear::check(Check &check, const Problem &p) {
                   "the weight's type has no decoder here (types: f32, f16, bf16, q4_0, q4_1, q8_0)");
     check.require([&] { return p.in[0].rank >= 1 && p.in[1].rank == 2 && p.in[1].shape[1] == p.in[0].last(); },
                   "the weight isn't [out, in] with in = the activations' last dimension");
-    check.require([&] { return p.in[1].shape[1] % block_of(p.in[1].type).elements == 0; }, "the weight's rows aren't whole blocks");
+    check.require([&] { return p.in[1].shape[1] % block_of(p.in[1].type).elements == 0; },
+                  "the weight's rows aren't whole blocks");
     check.require([&] { return p.in[1].dense_rows(); }, "a weight row's elements don't lie side by side");
     check.require([&] { return p.in[1].type != TN_TYPE_ID_F32 || p.in[1].stride[0] % 4 == 0; },
                   "F32 weight rows aren't aligned to 4 bytes");
@@ -63,8 +66,8 @@ void Linear::piece(int64_t i, const Activations &x, const std::byte *w, float *y
     }
 }
 
-void Linear::quantised_tiles(int64_t row0, int64_t row1, int64_t t0, int64_t t1, const Activations &x, const std::byte *w,
-                             float *y) const noexcept {
+void Linear::quantised_tiles(int64_t row0, int64_t row1, int64_t t0, int64_t t1, const Activations &x,
+                             const std::byte *w, float *y) const noexcept {
     Q8Panel panel;
     Q8Row rows[k_token_block];
     for (int64_t t = t0; t < t1; ++t) rows[t - t0] = x.q8.row(t);
@@ -97,7 +100,8 @@ void Linear::f32_tiles(int64_t row0, int64_t row1, int64_t t0, int64_t t1, const
         for (int64_t first = 0; first < in_; first += k_decoded) {
             const int64_t n = std::min(k_decoded, in_ - first);
             for (int64_t r = 0; r < panel_rows; ++r) {
-                const uint8_t *at = weight_row(w, r0 + std::min(r, rows_here - 1)) + first / block_.elements * block_.bytes;
+                const uint8_t *at =
+                    weight_row(w, r0 + std::min(r, rows_here - 1)) + first / block_.elements * block_.bytes;
                 weights[r] = decoded[r];
                 if (plain_f32_) {
                     weights[r] = reinterpret_cast<const float *>(at);

@@ -1,7 +1,7 @@
 // y = x W^T, the product in which a language model spends its time, made of pieces that a team shares out.
 //
-// Activations come prepared: F32 rows, and quantised rows if the chosen path multiplies in 8 bits. So several products can
-// share one preparation (see ops/linear.cpp, fused.cpp). Weights are read where they lie, in the file's own blocks.
+// Activations come prepared: F32 rows, and quantised rows if the chosen path multiplies in 8 bits. So several products
+// can share one preparation (see ops/linear.cpp, fused.cpp). Weights are read where they lie, in the file's own blocks.
 #pragma once
 
 #include "kernel.h"
@@ -19,9 +19,7 @@ public:
     static uint64_t bytes(int64_t rows, int64_t n) noexcept {
         return uint64_t(rows) * uint64_t(n / q8_block) * (q8_block + 3 * sizeof(float));
     }
-    Q8Row row(int64_t i) const noexcept {
-        return {q(i), pairs(i), sums(i)};
-    }
+    Q8Row row(int64_t i) const noexcept { return {q(i), pairs(i), sums(i)}; }
     int8_t *q(int64_t i) const noexcept { return q_ + i * blocks_ * q8_block; }
     float *pairs(int64_t i) const noexcept { return reinterpret_cast<float *>(q(rows_)) + i * blocks_ * 2; }
     float *sums(int64_t i) const noexcept { return pairs(rows_) + i * blocks_; }
@@ -37,9 +35,7 @@ struct Activations {
     const Operand *layout = nullptr;
     Q8Matrix q8;
 
-    const float *row(int64_t t) const noexcept {
-        return reinterpret_cast<const float *>(base + layout->row_offset(t));
-    }
+    const float *row(int64_t t) const noexcept { return reinterpret_cast<const float *>(base + layout->row_offset(t)); }
 };
 
 class Linear {

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "fused.h"
 
@@ -17,7 +18,9 @@ bool is_private(const plugin::GraphView &graph, uint32_t value) {
     return v.flags == 0 && v.view_of == TN_NONE && !is_viewed(graph, value);
 }
 
-bool reads(const plugin::NodeView &node, uint32_t value) { return std::ranges::find(node.inputs, value) != node.inputs.end(); }
+bool reads(const plugin::NodeView &node, uint32_t value) {
+    return std::ranges::find(node.inputs, value) != node.inputs.end();
+}
 
 bool writes_base(const plugin::GraphView &graph, const plugin::NodeView &node, uint32_t base) {
     return std::ranges::any_of(node.outputs, [&](uint32_t v) { return graph.base(v) == base; });
@@ -47,12 +50,14 @@ bool may_work_in_place(const plugin::GraphView &graph, const plugin::NodeView &n
     if (op == nullptr || op->alias != plugin::OpAlias::kMay0) return false;
     const plugin::ValueView &input = node.input(0), &output = node.output(0);
     if (!is_private(graph, input.index) || output.view_of != TN_NONE) return false;
-    if (input.type != output.type || !input.same_shape(output) || !input.is_contiguous() || !output.is_contiguous()) return false;
+    if (input.type != output.type || !input.same_shape(output) || !input.is_contiguous() || !output.is_contiguous())
+        return false;
     return std::ranges::none_of(graph.nodes().subspan(node.index + 1),
                                 [&](const plugin::NodeView &later) { return reads(later, input.index); });
 }
 
-CpuPlan::CpuPlan(CpuDevice &device, std::shared_ptr<const plugin::GraphView> from) : Plan(device, std::move(from)), device_(device) {
+CpuPlan::CpuPlan(CpuDevice &device, std::shared_ptr<const plugin::GraphView> from)
+    : Plan(device, std::move(from)), device_(device) {
     node_groups.assign(graph().nodes().size(), TN_NONE);
     for (const plugin::NodeView &node : graph().nodes()) {
         if (node_groups[node.index] != TN_NONE) continue;  // a product that joined its norm
@@ -108,7 +113,8 @@ std::shared_ptr<void> CpuPlan::bound(const plugin::BoundSet &set) {
     own->inputs.reserve(inputs);  // Args point into these
     own->outputs.reserve(outputs);
     for (size_t i = 0; i < steps_.size(); ++i) {
-        own->args.push_back({own->inputs.data() + own->inputs.size(), own->outputs.data() + own->outputs.size(), set.scratch[i]});
+        own->args.push_back(
+            {own->inputs.data() + own->inputs.size(), own->outputs.data() + own->outputs.size(), set.scratch[i]});
         for (uint32_t v : steps_[i].inputs) own->inputs.push_back(v == TN_NONE ? nullptr : set.values[v]);
         for (uint32_t v : steps_[i].outputs) own->outputs.push_back(set.values[v]);
     }
@@ -119,7 +125,9 @@ struct CpuPlan::Run {
     const CpuPlan &plan;
     const plugin::RunView &view;
     const Addresses &addresses;
-    bool stop = false;  // written by thread 0 before a barrier, read by all after it
+    // The step after which all stop. A number, not a flag: thread 0 may be a step ahead of a thread that looks at it, and
+    // all must leave at the same barrier.
+    std::atomic<size_t> last_step = SIZE_MAX;
 };
 
 void CpuPlan::work(void *context, Crew &crew) {
@@ -128,9 +136,9 @@ void CpuPlan::work(void *context, Crew &crew) {
     for (size_t i = 0; i < count; ++i) {
         run.plan.steps_[i].kernel->run(run.addresses.args[i], crew);
         if (i + 1 == count) return;  // the team meets at the end of the run
-        if (crew.thread() == 0) run.stop = run.view.cancelled();
+        if (crew.thread() == 0 && run.view.cancelled()) run.last_step.store(i, std::memory_order_relaxed);
         crew.barrier();
-        if (run.stop) return;
+        if (run.last_step.load(std::memory_order_relaxed) == i) return;
     }
 }
 
@@ -138,7 +146,7 @@ void CpuPlan::execute(const plugin::RunView &view) {
     view.check_cancelled();
     Run run{*this, view, *view.user<Addresses>()};
     device_.team().run(work, &run);
-    if (run.stop) {
+    if (run.last_step != SIZE_MAX) {
         view.check_cancelled();
         plugin::fail(TN_CANCELLED, "the run was cancelled");
     }

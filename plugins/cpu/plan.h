@@ -40,8 +40,8 @@ private:
 // activations and could run where the norm runs; otherwise none.
 std::vector<uint32_t> products_of_norm(const plugin::GraphView &graph, const plugin::NodeView &norm);
 
-// Whether output 0 of a node may be written where its input 0 lies: ops.def allows it, both are whole values of one layout,
-// and nobody else needs the input, neither as a view nor later.
+// Whether output 0 of a node may be written where its input 0 lies: ops.def allows it, both are whole values of one
+// layout, and nobody else needs the input, neither as a view nor later.
 bool may_work_in_place(const plugin::GraphView &graph, const plugin::NodeView &node);
 
 }  // namespace tenon::cpu

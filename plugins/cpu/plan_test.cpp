@@ -1,4 +1,5 @@
-// The plugin through its C tables, driven by a small host: load, open, options, plans with the fused group, cancellation.
+// The plugin through its C tables, driven by a small host: load, open, options, plans with the fused group,
+// cancellation.
 #include "plan.h"
 
 #include <doctest/doctest.h>
@@ -20,8 +21,8 @@ struct SmallHost {
     std::string error_text;
     std::map<std::string, std::string> options;
     std::atomic<int64_t> allocated{0};
-    std::atomic<int> asked{0};      // how often the cancel token was
-    std::atomic<int> cancel_at{-1}; // answer "stop" from that question on
+    std::atomic<int> asked{0};       // how often the cancel token was
+    std::atomic<int> cancel_at{-1};  // answer "stop" from that question on
     tn_adapter adapter = nullptr;
     tn_host table{};
     tn_registrar registrar{};
@@ -75,7 +76,9 @@ struct SmallHost {
             return TN_OK;
         };
         registrar.adapter_withdraw = [](void *, tn_adapter) -> tn_status { return TN_OK; };
-        registrar.buffer_type_add = [](void *, tn_buffer_type, const tn_buffer_type_info *) -> tn_status { return TN_OK; };
+        registrar.buffer_type_add = [](void *, tn_buffer_type, const tn_buffer_type_info *) -> tn_status {
+            return TN_OK;
+        };
         registrar.buffer_type_withdraw = [](void *, tn_buffer_type) -> tn_status { return TN_OK; };
         registrar.op_add = [](void *, const tn_op_info *, uint32_t *) -> tn_status { return TN_OK; };
         registrar.op_withdraw = [](void *, uint32_t) -> tn_status { return TN_OK; };
@@ -140,8 +143,17 @@ struct SmallGraph {
         nodes.push_back(n);
     }
     tn_graph table() const {
-        return {TN_SIZE_GRAPH, nullptr, values.data(), values.size(), sizeof(tn_value), nodes.data(), nodes.size(),
-                sizeof(tn_node), nullptr, 0, 0};
+        return {TN_SIZE_GRAPH,
+                nullptr,
+                values.data(),
+                values.size(),
+                sizeof(tn_value),
+                nodes.data(),
+                nodes.size(),
+                sizeof(tn_node),
+                nullptr,
+                0,
+                0};
     }
 };
 
@@ -215,9 +227,11 @@ struct Prepared {
             offsets.push_back(next(stored ? uint64_t(v.shape[0] * v.stride_bytes[0]) : 0));
             places.push_back({TN_SIZE_PLACE, nullptr, offsets.back(), stored ? 0 : TN_NONE, 0});
         }
-        for (const tn_group &group : groups) scratch.push_back({TN_SIZE_PLACE, nullptr, next(group.scratch_bytes), 0, 0});
-        const tn_placement placement{TN_SIZE_PLACEMENT, nullptr,          places.data(),    places.size(), sizeof(tn_place),
-                                     scratch.data(),    scratch.size(), sizeof(tn_place), 1};
+        for (const tn_group &group : groups)
+            scratch.push_back({TN_SIZE_PLACE, nullptr, next(group.scratch_bytes), 0, 0});
+        const tn_placement placement{TN_SIZE_PLACEMENT, nullptr,          places.data(),
+                                     places.size(),     sizeof(tn_place), scratch.data(),
+                                     scratch.size(),    sizeof(tn_place), 1};
         REQUIRE_MESSAGE(host.plugin->plan->place(plan, &placement) == TN_OK, host.error_text);
         memory.assign(end + 64, std::byte(0xa5));
         const tn_binding binding{TN_SIZE_BINDING, nullptr, nullptr, base(), end};
@@ -411,7 +425,8 @@ TEST_CASE("device: an op without a kernel, or memory that the CPU can't reach, i
     SmallHost host;
     REQUIRE(host.open({}, &host.device) == TN_OK);
     SmallGraph g;
-    const uint32_t x = g.value(TN_TYPE_ID_F32, {4}, TN_VALUE_INPUT), y = g.value(TN_TYPE_ID_F32, {4}, TN_VALUE_OBSERVED);
+    const uint32_t x = g.value(TN_TYPE_ID_F32, {4}, TN_VALUE_INPUT),
+                   y = g.value(TN_TYPE_ID_F32, {4}, TN_VALUE_OBSERVED);
     g.node(TN_OP_NEG, {x}, {y});
     g.node(0x80000001u, {x}, {y});
     const auto answers = [&](const tn_graph &graph) {

@@ -12,4 +12,5 @@ public:
 }  // namespace
 }  // namespace tenon::cpu
 
-TENON_PLUGIN(tenon::cpu::CpuInstance, "cpu", "Tenon", TENON_VERSION, "6f1c2a54-0d37-4b8e-9a61-35c7e2f0b914", TN_PLUGIN_CLOSABLE)
+TENON_PLUGIN(tenon::cpu::CpuInstance, "cpu", "Tenon", TENON_VERSION, "6f1c2a54-0d37-4b8e-9a61-35c7e2f0b914",
+             TN_PLUGIN_CLOSABLE)

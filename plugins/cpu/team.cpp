@@ -60,7 +60,9 @@ void Crew::barrier() noexcept {
     team_->released_.raise(round_);
 }
 
-int64_t Crew::next() noexcept { return team_->claimed_.fetch_add(1, std::memory_order_relaxed); }
+int64_t Crew::next() noexcept {
+    return team_->claimed_.fetch_add(1, std::memory_order_relaxed);
+}
 
 void Team::seat_all(unsigned threads) {
     seats_ = std::make_unique<Seat[]>(threads);

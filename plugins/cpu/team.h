@@ -1,8 +1,8 @@
 // A team of threads that stays alive between runs: the caller is thread 0, the others wait in place.
 //
 // Threads meet by flags, each on its own cache line: a worker raises its own, thread 0 gathers them and raises one that
-// releases all. Waiting spins for some microseconds, the length of a usual gap between groups, then sleeps in the kernel;
-// so an idle team costs nothing.
+// releases all. Waiting spins for some microseconds, the length of a usual gap between groups, then sleeps in the
+// kernel; so an idle team costs nothing.
 #pragma once
 
 #include <atomic>
@@ -57,8 +57,8 @@ public:
     Team(const Team &) = delete;
     Team &operator=(const Team &) = delete;
 
-    // Makes the team this large (1 to max_threads), thread 0 included. Returns an empty string, or why a thread could not be
-    // made; the team then has one thread only.
+    // Makes the team this large (1 to max_threads), thread 0 included. Returns an empty string, or why a thread could
+    // not be made; the team then has one thread only.
     std::string resize(unsigned threads);
 
     unsigned threads() const noexcept { return threads_.load(std::memory_order_relaxed); }

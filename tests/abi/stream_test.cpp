@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(Fixture, "rounds on two streams end in any order") {
     CHECK(events.record(event, second) == TN_OK);
     CHECK(events.synchronize(event, TN_FOREVER) == TN_OK);  // the second one
     CHECK(sync(third) == TN_OK);
-    CHECK(streams.synchronize(stream, 0) == TN_OK);  // so the slow one has passed
+    CHECK(s.read(graph.y, 1)[0] == 2);  // so the slow run has passed
     streams.destroy(third);
 }
 
@@ -257,6 +257,37 @@ TEST_CASE_FIXTURE(Fixture, "a lost device lets nobody wait, for good (D28, D29)"
     tn_stream fresh = again.stream();
     CHECK(sync(fresh) == TN_OK);
     streams.destroy(fresh);
+}
+
+TEST_CASE_FIXTURE(Fixture, "whoever waits when the device is lost is woken, not when the work ends (D29)") {
+    OpenDevice slow(plugin, host.adapters.at("mock:1"),
+                    {{"seed", "52"}});  // whose first delay is 1.45 s of at most 1.5
+    Doubling doubling;
+    {
+        Segment held(slow, doubling.g);
+        held.ready();
+        held.write(doubling.x, std::vector<float>(64, 1));
+        tn_stream busy = slow.stream(), loses = slow.stream();
+        tn_event mark = slow.event();
+        slow.set("delay_us", "1500000");
+        const int64_t asked = host.calls_to_cancelled;
+        const auto begin = std::chrono::steady_clock::now();
+        CHECK(held.run(busy, 0, 7) == TN_OK);
+        CHECK(events.record(mark, busy) == TN_OK);
+        while (host.calls_to_cancelled == asked) std::this_thread::yield();  // it runs, and is held up
+        std::thread waiter([&] { CHECK(events.synchronize(mark, TN_FOREVER) == TN_DEVICE_LOST); });
+        std::thread breaker([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            slow.set("lost", "1");
+            CHECK(held.run(loses) == TN_OK);
+        });
+        CHECK(sync(busy) == TN_DEVICE_LOST);
+        waiter.join();
+        CHECK(seconds_since(begin) < 1.2);
+        breaker.join();
+        streams.destroy(busy), streams.destroy(loses);
+        events.destroy(mark);
+    }
 }
 
 TEST_CASE_FIXTURE(Fixture, "many threads, each with its own stream and event") {

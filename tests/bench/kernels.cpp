@@ -1,8 +1,9 @@
-// The matrix kernels of the CPU plugin at SmolLM2's shapes, for every weight type, token count and instruction set, on the
-// cores that the process may use; and the rate at which the machine reads memory, to compare with.
+// The matrix kernels of the CPU plugin at SmolLM2's shapes, for every weight type, token count and instruction set, on
+// the cores that the process may use; and the rate at which the machine reads memory, to compare with.
 //
 // Weights lie in a pool larger than the last-level cache, and each pass takes the next copy, as a model's layers do; so
-// bytes_per_second is what weights are read at. A kernel's result is compared with the reference row before it is timed.
+// bytes_per_second is what weights are read at. A kernel's result is compared with the reference row before it is
+// timed.
 //   bench_kernels --benchmark_filter='linear/q4_1.*tokens:1/'
 #include <benchmark/benchmark.h>
 
@@ -25,7 +26,9 @@ struct Free {
 };
 using Memory = std::unique_ptr<std::byte, Free>;
 
-Memory allocate(int64_t bytes) { return Memory(static_cast<std::byte *>(std::aligned_alloc(4096, size_t((bytes + 4095) / 4096 * 4096)))); }
+Memory allocate(int64_t bytes) {
+    return Memory(static_cast<std::byte *>(std::aligned_alloc(4096, size_t((bytes + 4095) / 4096 * 4096))));
+}
 
 // Random weights with scales of usual size.
 void fill(uint32_t type, std::byte *to, int64_t bytes) {
@@ -38,7 +41,8 @@ void fill(uint32_t type, std::byte *to, int64_t bytes) {
     const bool plain = block_of(type).elements == 1;
     for (int64_t at = 0; at + step <= bytes; at += step) {
         const float value = 0.02f * (1 + float(random() % 100) / 100) * (plain && random() % 2 != 0 ? -1.0f : 1.0f);
-        const uint16_t half = type == TN_TYPE_ID_BF16 ? f32_to_bf16(value) : f32_to_f16(value), min = f32_to_f16(-8 * value);
+        const uint16_t half = type == TN_TYPE_ID_BF16 ? f32_to_bf16(value) : f32_to_f16(value),
+                       min = f32_to_f16(-8 * value);
         if (type == TN_TYPE_ID_F32) {
             std::memcpy(to + at, &value, 4);
         } else {
@@ -63,7 +67,8 @@ void run(const Kernel &kernel, const std::byte *x, const std::byte *w, float *y,
     const std::byte *in[] = {x, w};
     std::byte *out[] = {reinterpret_cast<std::byte *>(y)};
     Job job{&kernel, {in, out, scratch}};
-    team().run([](void *c, Crew &crew) { static_cast<Job *>(c)->kernel->run(static_cast<Job *>(c)->args, crew); }, &job);
+    team().run([](void *c, Crew &crew) { static_cast<Job *>(c)->kernel->run(static_cast<Job *>(c)->args, crew); },
+               &job);
 }
 
 // Squared error relative to the squares of what is expected.
@@ -76,7 +81,8 @@ double nmse(const std::vector<float> &expected, const std::vector<float> &got) {
     return error / power;
 }
 
-void linear(benchmark::State &state, uint32_t type, int64_t tokens, int64_t in, int64_t out, bool exact, Features features) {
+void linear(benchmark::State &state, uint32_t type, int64_t tokens, int64_t in, int64_t out, bool exact,
+            Features features) {
     Problem p;
     p.op = TN_OP_LINEAR;
     p.exact = exact;
@@ -98,7 +104,8 @@ void linear(benchmark::State &state, uint32_t type, int64_t tokens, int64_t in, 
     std::vector<float> y(size_t(tokens * out)), expected(y.size());
     run(*reference, x.get(), weights.get(), expected.data(), nullptr);
     run(*kernel, x.get(), weights.get(), y.data(), scratch.get());
-    if (!(nmse(expected, y) <= (exact ? 1e-10 : 3e-4))) return state.SkipWithError("the result differs from the reference row's");
+    if (!(nmse(expected, y) <= (exact ? 1e-10 : 3e-4)))
+        return state.SkipWithError("the result differs from the reference row's");
 
     int64_t copy = 0;
     for (auto _ : state) {
@@ -106,7 +113,8 @@ void linear(benchmark::State &state, uint32_t type, int64_t tokens, int64_t in, 
         copy = (copy + 1) % copies;
     }
     state.SetBytesProcessed(state.iterations() * bytes);
-    state.counters["GOP/s"] = benchmark::Counter(2e-9 * double(tokens * in * out), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["GOP/s"] =
+        benchmark::Counter(2e-9 * double(tokens * in * out), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // Sums memory with one of several patterns on all cores: `streams` places at once in each core's part.
@@ -151,10 +159,10 @@ void read_memory(benchmark::State &state) {
 
 void register_all() {
     benchmark::RegisterBenchmark("read_memory/streams", read_memory)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->UseRealTime();
-    const std::pair<const char *, Features> sets[] = {
-        {"reference", isa_reference}, {"avx2", isa_avx2}, {"avx512_vnni", isa_avx2 | isa_avx512_vnni}};
+    const std::pair<const char *, Features> sets[] = {{"reference", isa_reference}, {"avx2", isa_avx2}};
     const std::pair<int64_t, int64_t> shapes[] = {{576, 576}, {576, 1536}, {1536, 576}, {576, 49152}};
-    for (uint32_t type : {TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0, TN_TYPE_ID_Q4_0, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_F32}) {
+    for (uint32_t type :
+         {TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0, TN_TYPE_ID_Q4_0, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_F32}) {
         for (const auto &[in, out] : shapes) {
             for (int64_t tokens : {1, 16, 512}) {
                 const bool head = out > 10000;
@@ -163,8 +171,9 @@ void register_all() {
                     if ((features & ~detect_isa()) != 0 || (features == isa_reference && tokens > 16)) continue;
                     for (bool exact : {false, true}) {
                         if (exact && features == isa_reference) continue;
-                        const std::string title = "linear/" + type_name(type) + "/" + name + (exact ? "/exact" : "/fast") + "/tokens:" +
-                                                  std::to_string(tokens) + "/" + std::to_string(in) + "x" + std::to_string(out);
+                        const std::string title = "linear/" + type_name(type) + "/" + name +
+                                                  (exact ? "/exact" : "/fast") + "/tokens:" + std::to_string(tokens) +
+                                                  "/" + std::to_string(in) + "x" + std::to_string(out);
                         const auto body = [=, t = type, i = in, o = out, f = features](benchmark::State &state) {
                             linear(state, t, tokens, i, o, exact, f);
                         };

@@ -1,5 +1,5 @@
-/* The fixture of the registry's tests: a whole plugin in host memory, synchronous, that adds f32 tensors. The faulty plugins
- * beside it are this one with one thing wrong: each defines a macro below and includes this file. */
+/* The fixture of the registry's tests: a whole plugin in host memory, synchronous, that adds f32 tensors. The faulty
+ * plugins beside it are this one with one thing wrong: each defines a macro below and includes this file. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #define FIXTURE_NAME "good"
 #endif
 #ifndef FIXTURE_ABI
-#define FIXTURE_ABI {TN_ABI_MINOR_MIN, TN_ABI_MINOR_MAX}
+#define FIXTURE_ABI \
+    { TN_ABI_MINOR_MIN, TN_ABI_MINOR_MAX }
 #endif
 #ifndef FIXTURE_FLAGS
 #define FIXTURE_FLAGS TN_PLUGIN_CLOSABLE
@@ -294,7 +295,8 @@ static void stream_destroy(tn_stream s) {
     atomic_fetch_sub(&s->device->instance->live, 1);
     free(s);
 }
-static tn_status stream_set(tn_stream s, tn_buffer b, const tn_value *v, uint64_t offset, const void *src, uint64_t bytes) {
+static tn_status stream_set(tn_stream s, tn_buffer b, const tn_value *v, uint64_t offset, const void *src,
+                            uint64_t bytes) {
     return s->poison ? TN_OK : buffer_set(b, v, offset, src, bytes);
 }
 static tn_status stream_get(tn_stream s, tn_buffer b, const tn_value *v, uint64_t offset, void *dst, uint64_t bytes) {
@@ -363,7 +365,9 @@ static tn_status plan_prepare(tn_device d, const tn_graph *g, tn_plan *out) {
     *out = p;
     return TN_OK;
 }
-static int answers(tn_plan p, const char *what) { return !strcmp(p->device->answers, what); }
+static int answers(tn_plan p, const char *what) {
+    return !strcmp(p->device->answers, what);
+}
 
 static tn_status plan_groups(tn_plan p, uint64_t *io, uint64_t stride, tn_group *out) {
     uint64_t room = *io, count = answers(p, "fused") ? 1 : p->nodes;
@@ -556,5 +560,7 @@ TN_EXPORT tn_status tn_plugin_query_v1(const tn_host *host, const tn_plugin **ou
     return TN_OK;
 }
 #else
-TN_EXPORT const tn_plugin *fixture_root(void) { return &k_plugin; }
+TN_EXPORT const tn_plugin *fixture_root(void) {
+    return &k_plugin;
+}
 #endif

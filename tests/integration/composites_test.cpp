@@ -11,12 +11,12 @@ using namespace tenon::testing;
 
 namespace {
 
-void compare(const Graph &graph, const Data &data, const char *name, double limit = 1e-10) {
+void compare(const Graph &graph, const Data &data, const std::string &name, double limit = 1e-10) {
     CAPTURE(name);
     Runner cpu, mock;
     Status status = cpu.prepare(graph, "cpu:isa=reference", data);
     REQUIRE_MESSAGE(status.ok(), status.message());
-    status = mock.prepare(graph, "mock:0,cpu", data);
+    status = mock.prepare(graph, "mock:0,cpu", data, {Pin{".", "mock:0"}});
     REQUIRE_MESSAGE(status.ok(), status.message());
     for (const Segment &segment : mock.executable->schedule().segments()) CHECK(segment.device == 0);
     status = cpu.run(data);
@@ -71,7 +71,7 @@ TEST_CASE("composites: rope agrees with its formula in both pairings, with facto
         rope.ext_factor = variant & 8 ? 1 : 0, rope.beta_fast = 32, rope.beta_slow = 1, rope.original_context = 256;
         const bool factors = variant & 1;
         b.output(b.rope(x, pos, factors ? b.weight("factors", DType::f32, {3}) : k_no_value, rope));
-        compare(finish(b), base_data(), fmt::format("rope variant {}", variant).c_str(), 1e-8);
+        compare(finish(b), base_data(), fmt::format("rope variant {}", variant), 1e-8);
     }
 }
 
@@ -103,6 +103,6 @@ TEST_CASE("composites: attention over a paged cache agrees with its formula") {
         data["kv_start"] = to_bytes<int32_t>({0, 0});
         data["kv_len"] = to_bytes<int32_t>({10, 1});
         data["sinks"] = random_floats(4, 12);
-        compare(finish(b), data, fmt::format("attention variant {}", variant).c_str(), 1e-8);
+        compare(finish(b), data, fmt::format("attention variant {}", variant), 1e-8);
     }
 }

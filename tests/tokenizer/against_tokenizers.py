@@ -3,8 +3,8 @@
 
     against_tokenizers.py TENON MODEL [--texts N] [--seed S]
 
-The model's own file first. Then each splitting rule that Tenon knows, with the model's vocabulary (completed to all 256
-bytes, so that every text must come back whole) in files that name the rule. Not one token may differ.
+The model's own file first. Then each splitting rule that Tenon knows, with the model's vocabulary (completed, so that
+every text must come back whole and every cut shows in the tokens) in files that name the rule. Not one token may differ.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import time
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
 
-from model_files import CONTROL, ask, byte_letters, read_vocabulary, with_all_bytes, write_tokenizer_file
+from model_files import CONTROL, ask, byte_letters, completed, read_vocabulary, write_tokenizer_file
 from texts import make_texts
 
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|"
@@ -102,7 +102,7 @@ def main():
     options = parser.parse_args()
 
     own = read_vocabulary(options.model)
-    complete = with_all_bytes(own)
+    complete = completed(own)
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         cases = [("the model's file", options.model, own, "smollm")]

@@ -30,12 +30,16 @@ def byte_letters():
     return [chr(byte if byte in printable else next(others)) for byte in range(256)]
 
 
-def with_all_bytes(vocabulary):
-    """The vocabulary with tokens for the bytes that it lacks, so that any text can be encoded without loss."""
-    known = set(vocabulary.tokens)
-    more = [letter for letter in byte_letters() if letter not in known]
-    return dataclasses.replace(vocabulary, tokens=vocabulary.tokens + more,
-                               types=vocabulary.types + [gguf.TokenType.NORMAL] * len(more))
+def completed(vocabulary):
+    """The vocabulary with tokens for the bytes that it lacks, so that any text can be encoded without loss, and, before
+    its own merges, one for every two bytes: whatever stands in one word is then joined, so that the tokens show where
+    rare characters are cut, too."""
+    known, letters = set(vocabulary.tokens), byte_letters()
+    more = [letter for letter in letters if letter not in known]
+    pairs = [(a, b) for a in letters for b in letters if a + b not in known]
+    tokens = vocabulary.tokens + more + [a + b for a, b in pairs]
+    return dataclasses.replace(vocabulary, tokens=tokens, merges=[f"{a} {b}" for a, b in pairs] + vocabulary.merges,
+                               types=vocabulary.types + [gguf.TokenType.NORMAL] * (len(more) + len(pairs)))
 
 
 def write_tokenizer_file(path, vocabulary, pre, chat_template=None, bos=None):

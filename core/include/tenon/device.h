@@ -19,7 +19,7 @@ namespace tenon {
 class Buffer;
 class Device;
 class LiveGuard;  // core/registry/live_count.h
-class Plugin;  // a loaded plugin: library, instance, tables made whole with stubs (core/registry/plugin.h)
+class Plugin;     // a loaded plugin: library, instance, tables made whole with stubs (core/registry/plugin.h)
 
 enum class DeviceKind : uint32_t {
     cpu = TN_KIND_CPU,
@@ -217,8 +217,8 @@ public:
     /// Whether kernels can use such memory in place, also of another plugin.
     Result<bool> supports(const BufferType &type) const;
 
-    /// Passes a plugin's answer on; device_lost is remembered. And what to answer instead of starting new work on a lost
-    /// device. For the classes of this header.
+    /// Passes a plugin's answer on; device_lost is remembered. And what to answer instead of starting new work on a
+    /// lost device. For the classes of this header.
     Status note(Status status) const;
     Status usable() const;
 

@@ -27,8 +27,8 @@ struct RegistryOptions {
     /// Whether TENON_PLUGIN_PATH and the user's data directory are searched; never with raised privileges.
     bool search_environment = true;
     bool search_user = true;
-    /// Directories beside the program, as in a build tree: searched after the user's, not with raised privileges. One that
-    /// isn't there is no error.
+    /// Directories beside the program, as in a build tree: searched after the user's, not with raised privileges. One
+    /// that isn't there is no error.
     std::vector<std::filesystem::path> program_dirs;
     /// Whether the install prefix is searched (last).
     bool search_install = true;

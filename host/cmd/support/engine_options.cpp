@@ -17,11 +17,13 @@ void add_engine_options(Options &options, EngineChoice &choice) {
                choice.pins)
         .integer("threads,t", "N", "threads of CPU devices; without it what the device chooses", 1, 1 << 16,
                  choice.threads)
-        .integer("ctx,c", "N",
-                 "tokens of context, for prompt and answer together; without it what the model was trained for, at most "
-                 "4096",
-                 1, 1 << 29, choice.context)
-        .choice("precision", "fast: activations may be quantised; exact: all arithmetic and the KV cache in 32-bit floats",
+        .integer(
+            "ctx,c", "N",
+            "tokens of context, for prompt and answer together; without it what the model was trained for, at most "
+            "4096",
+            1, 1 << 29, choice.context)
+        .choice("precision",
+                "fast: activations may be quantised; exact: all arithmetic and the KV cache in 32-bit floats",
                 {"fast", "exact"}, choice.precision);
     add_plugin_dir_option(options, choice.plugin_dirs);
 }
@@ -50,9 +52,10 @@ Status set_threads(std::span<const std::shared_ptr<Device>> devices, int64_t thr
         }
     }
     if (taken) return {};
-    return Status::invalid_argument(fmt::format("--threads {}: none of the devices in use is a CPU that has threads to "
-                                                "set",
-                                                threads));
+    return Status::invalid_argument(
+        fmt::format("--threads {}: none of the devices in use is a CPU that has threads to "
+                    "set",
+                    threads));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What commands that compute with a model have in common: which devices, how precise, how much context; and the way from
-// those choices to an engine that is ready.
+// What commands that compute with a model have in common: which devices, how precise, how much context; and the way
+// from those choices to an engine that is ready.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> regi
                                                   std::vector<Pin> pins, llm::ModelFile file, int64_t prompt_tokens,
                                                   std::function<Status(uint64_t, uint64_t)> progress);
 
-/// Tokens of context that `choice` gives for the model. invalid_argument if `prompt_tokens`, and `more` after them, don't
-/// fit: the message has both numbers.
+/// Tokens of context that `choice` gives for the model. invalid_argument if `prompt_tokens`, and `more` after them,
+/// don't fit: the message has both numbers.
 Result<int64_t> check_context(const EngineChoice &choice, const llm::ModelFile &file, size_t prompt_tokens,
                               int64_t more);
 

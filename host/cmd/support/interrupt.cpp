@@ -38,6 +38,8 @@ Interrupt::~Interrupt() {
     registry_->clear_cancel(token_);
 }
 
-bool Interrupt::raised() { return g_raised.load(); }
+bool Interrupt::raised() {
+    return g_raised.load();
+}
 
 }  // namespace tenon::cmd

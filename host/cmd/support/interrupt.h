@@ -26,7 +26,8 @@ public:
 private:
     std::shared_ptr<Registry> registry_;
     uint64_t token_;
-    struct sigaction old_int_ {}, old_term_{};
+    struct sigaction old_int_ {
+    }, old_term_{};
 };
 
 }  // namespace tenon::cmd

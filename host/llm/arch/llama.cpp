@@ -82,8 +82,8 @@ Status Llama::read_rope(const Hyperparameters &hp) {
     if (factor == 0 || scaling == "none") factor = 1;  // files write 0 for "none"
     const bool yarn = scaling == "yarn";
     if (!yarn && scaling != "linear" && scaling != "none")
-        return Status::unsupported(fmt::format("{} is '{}'; supported: none, linear, yarn",
-                                               hp.where("rope.scaling.type"), scaling));
+        return Status::unsupported(
+            fmt::format("{} is '{}'; supported: none, linear, yarn", hp.where("rope.scaling.type"), scaling));
     rope_.struct_size = TN_SIZE_PARAMS_ROPE;
     rope_.dims = static_cast<uint32_t>(dims);
     // Converters to GGUF reorder the rows of Q and K of this architecture so that a pair is two neighbours.
@@ -107,8 +107,7 @@ Status Llama::check_tensors() {
     shape_.vocabulary = embedding && embedding->shape.size() == 2 ? embedding->shape[0] : 1;
     TENON_TRY(check.need("token_embd.weight", {shape_.vocabulary, shape_.width}, Role::matrix));
     TENON_TRY(check.need("output_norm.weight", {shape_.width}, Role::vector));
-    TENON_ASSIGN(const bool output,
-                 check.may_have("output.weight", {shape_.vocabulary, shape_.width}, Role::matrix));
+    TENON_ASSIGN(const bool output, check.may_have("output.weight", {shape_.vocabulary, shape_.width}, Role::matrix));
     tied_ = !output;
     TENON_ASSIGN(rope_factors_, check.may_have("rope_freqs.weight", {rope_.dims / 2}, Role::f32));
     for (int64_t layer = 0; layer < shape_.layers; ++layer) TENON_TRY(check_layer(check, layer));
@@ -124,9 +123,12 @@ Status Llama::check_layer(TensorCheck &check, int64_t layer) const {
         std::string_view name;
         int64_t out, in;
     } matrices[] = {
-        {"attn_q", s.heads * s.key_width, s.width},      {"attn_k", s.kv_heads * s.key_width, s.width},
-        {"attn_v", s.kv_heads * s.value_width, s.width}, {"attn_output", s.width, s.heads * s.value_width},
-        {"ffn_gate", feed_forward_, s.width},            {"ffn_up", feed_forward_, s.width},
+        {"attn_q", s.heads * s.key_width, s.width},
+        {"attn_k", s.kv_heads * s.key_width, s.width},
+        {"attn_v", s.kv_heads * s.value_width, s.width},
+        {"attn_output", s.width, s.heads * s.value_width},
+        {"ffn_gate", feed_forward_, s.width},
+        {"ffn_up", feed_forward_, s.width},
         {"ffn_down", s.width, feed_forward_},
     };
     for (const auto &[name, out, in] : matrices) {

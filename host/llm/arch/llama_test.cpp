@@ -139,7 +139,8 @@ TEST_CASE("llama: without rows there is no output, and the last layer only fills
 }
 
 TEST_CASE("llama: the cache has the precision of the graph") {
-    for (const auto &[precision, type] : {std::pair{Precision::fast, DType::f16}, std::pair{Precision::exact, DType::f32}}) {
+    for (const auto &[precision, type] :
+         {std::pair{Precision::fast, DType::f16}, std::pair{Precision::exact, DType::f32}}) {
         const Graph graph = build(tiny_llama(), {.precision = precision});
         for (const std::string_view name : {"cache_k.0", "cache_v.1"}) {
             REQUIRE(graph.find(name) != k_no_value);
@@ -152,9 +153,7 @@ TEST_CASE("llama: the cache has the precision of the graph") {
 }
 
 TEST_CASE("llama: the output matrix is the file's own, else the embedding") {
-    const auto matrix = [](const Graph &graph) {
-        return graph.values()[node(graph, io::k_logits)->inputs[1]].name;
-    };
+    const auto matrix = [](const Graph &graph) { return graph.values()[node(graph, io::k_logits)->inputs[1]].name; };
     CHECK(matrix(build(tiny_llama(), {})) == "token_embd.weight");
     GgufWriter untied = tiny_llama();
     untied.tensor("output.weight", {k_vocabulary, k_width}, DType::q8_0);
@@ -200,9 +199,11 @@ TEST_CASE("llama: every missing number and tensor is named") {
 }
 
 TEST_CASE("llama: tensors of another shape or type are refused with both") {
-    refused(tiny_llama().tensor("blk.0.attn_v.weight", {k_width, k_width}), {"blk.0.attn_v.weight", "[64, 64]", "[32, 64]"});
+    refused(tiny_llama().tensor("blk.0.attn_v.weight", {k_width, k_width}),
+            {"blk.0.attn_v.weight", "[64, 64]", "[32, 64]"});
     refused(tiny_llama().tensor("output_norm.weight", {1, k_width}), {"output_norm.weight", "[1, 64]", "[64]"});
-    refused(tiny_llama().tensor("blk.1.ffn_norm.weight", {k_width}, DType::i32), {"blk.1.ffn_norm.weight", "i32", "f32"});
+    refused(tiny_llama().tensor("blk.1.ffn_norm.weight", {k_width}, DType::i32),
+            {"blk.1.ffn_norm.weight", "i32", "f32"});
     refused(tiny_llama().tensor("blk.1.ffn_up.weight", {k_inner, k_width}, DType::i8), {"blk.1.ffn_up.weight", "i8"});
     refused(tiny_llama().tensor("token_embd.weight", {k_width}), {"token_embd.weight", "[64]"});
 }

@@ -68,35 +68,42 @@ struct Merge {
     int32_t result = -1;
 };
 
-/// From two neighbouring tokens to their merge.
+/// From two neighbouring tokens to their merge. Open addressing over small slots, apart from the pairs themselves: most
+/// neighbours don't merge and end at an empty slot, which should be near in a cache.
 class MergeTable {
 public:
     void reserve(size_t count) {
-        slots_.assign(std::bit_ceil(count * 2 + 2), {});
+        pairs_.reserve(count);
+        slots_.assign(std::bit_ceil(count * 2 + 2), 0);
         shift_ = 64 - std::countr_zero(slots_.size());
     }
-    /// The first of equal pairs stays. Never more than were reserved.
-    void add(int32_t left, int32_t right, Merge merge) {
-        Slot &slot = slots_[place(key(left, right))];
-        if (slot.merge.rank == k_no_rank) slot = {key(left, right), merge};
+    /// The next in the file's list; never more than were reserved. Of equal pairs the first counts.
+    void add(int32_t left, int32_t right, int32_t result) {
+        pairs_.push_back({left, right, result});
+        uint32_t &slot = slots_[place(left, right)];
+        if (slot == 0) slot = static_cast<uint32_t>(pairs_.size());
     }
-    Merge find(int32_t left, int32_t right) const { return slots_[place(key(left, right))].merge; }
+    Merge find(int32_t left, int32_t right) const {
+        const uint32_t slot = slots_[place(left, right)];
+        return slot == 0 ? Merge{} : Merge{slot - 1, pairs_[slot - 1].result};
+    }
 
 private:
-    struct Slot {
-        uint64_t key = 0;
-        Merge merge;
+    struct Pair {
+        int32_t left, right, result;
     };
-    static uint64_t key(int32_t left, int32_t right) {
-        return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-    }
-    size_t place(uint64_t key) const {
+    size_t place(int32_t left, int32_t right) const {
+        const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
         const uint64_t half = key * 0x9E3779B97F4A7C15u;
         size_t at = (half ^ half >> 32) * 0x9E3779B97F4A7C15u >> shift_;
-        while (slots_[at].merge.rank != k_no_rank && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+        for (; slots_[at] != 0; at = (at + 1) & (slots_.size() - 1)) {
+            const Pair &pair = pairs_[slots_[at] - 1];
+            if (pair.left == left && pair.right == right) break;
+        }
         return at;
     }
-    std::vector<Slot> slots_;
+    std::vector<Pair> pairs_;      // by rank
+    std::vector<uint32_t> slots_;  // rank + 1; 0 is free
     int shift_ = 63;
 };
 
@@ -218,7 +225,7 @@ private:
     };
 
     Status load_merges();
-    Status load_merge(std::string_view line, uint32_t rank, int32_t *result);
+    Status load_merge(std::string_view line, int32_t *result);
     void load_bytes();
     Status encode_text(std::string_view text, Job &job) const;
     void encode_word(std::string_view word, Job &job) const;
@@ -266,14 +273,14 @@ Status ByteBpe::load_merges() {
     merges_.reserve(lines->size());
     int32_t result = -1;
     for (size_t i = 0; i < lines->size(); ++i) {
-        Status status = load_merge((*lines)[i], static_cast<uint32_t>(i), &result);
+        Status status = load_merge((*lines)[i], &result);
         if (!status.ok()) return std::move(status).in(fmt::format("{}[{}]", where, i));
     }
     return {};
 }
 
 /// `result`: in, what the merge before made; out, what this one makes.
-Status ByteBpe::load_merge(std::string_view line, uint32_t rank, int32_t *result) {
+Status ByteBpe::load_merge(std::string_view line, int32_t *result) {
     // The alphabet has no space, so that the first one behind the first letter parts the two.
     const size_t space = line.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == line.size()) {
@@ -298,7 +305,7 @@ Status ByteBpe::load_merge(std::string_view line, uint32_t rank, int32_t *result
         return Status::invalid_argument(
             fmt::format("'{}': the vocabulary has no token '{}'", printable(line), printable(name)));
     }
-    merges_.add(*left_id, *right_id, {rank, *joined});
+    merges_.add(*left_id, *right_id, *joined);
     *result = *joined;
     return {};
 }

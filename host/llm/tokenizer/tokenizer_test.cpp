@@ -283,3 +283,43 @@ TEST_CASE("files: other tokenizer models and rules are unsupported by name, hole
     auto without_types = Tokenizer::from_gguf(file.open([](auto &all) { all.erase("tokenizer.ggml.token_type"); }));
     CHECK(without_types.ok());
 }
+
+TEST_CASE("files: any vocabulary is refused with a message or works within its bounds") {
+    std::mt19937 random(23);
+    const auto bytes = [&](size_t most) {
+        std::string out;
+        for (size_t i = random() % (most + 1); i > 0; --i)
+            out += static_cast<char>(random() % 3 == 0 ? random() : 'a' + random() % 4);
+        return out;
+    };
+    int accepted = 0;
+    for (int round = 0; round < 400; ++round) {
+        TokenizerFile file;
+        if (round % 2 == 0) file.tokens.clear(), file.types.clear();
+        for (size_t i = random() % 40; i > 0; --i)
+            file.add(bytes(4) + std::to_string(i), static_cast<int32_t>(random() % 7));
+        for (size_t i = random() % 20; i > 0 && !file.tokens.empty(); --i) {
+            const auto pick = [&] { return file.tokens[random() % file.tokens.size()]; };
+            if (random() % 16 == 0) {
+                file.merges.push_back(bytes(6));
+            } else if (const std::string left = pick(), right = pick();
+                       std::count(file.tokens.begin(), file.tokens.end(), left + right) == 0) {
+                file.merge(left, right);
+            }
+        }
+        file.text("tokenizer.ggml.pre", round % 3 == 0 ? "llama-bpe" : "smollm");
+        const auto tokenizer = Tokenizer::from_gguf(file.open());
+        if (!tokenizer.ok()) {
+            CHECK(tokenizer.status().message().find("tokenizer.ggml.") != std::string::npos);
+            continue;
+        }
+        ++accepted;
+        for (int text = 0; text < 5; ++text) {
+            for (int32_t id : encode(**tokenizer, bytes(300))) {
+                CHECK((*tokenizer)->vocabulary().contains(id));
+                CHECK((*tokenizer)->piece(id).size() <= (*tokenizer)->max_piece_bytes());
+            }
+        }
+    }
+    CHECK(accepted > 40);
+}

@@ -1,9 +1,9 @@
 // attention over a KV cache, without the matrix of scores: the running softmax of Milakov and Gimelshein (2018,
 // arXiv:1805.02867), a stretch of positions at a time, all in f32.
 //
-// An item of work is a block of tokens, a KV head with (some of) the query heads that read it, and a part of the positions.
-// So each cache row is decoded once per item, and the work follows kv_len. How work is cut depends on shapes and lengths
-// only; with several parts, partial results (m, l, acc) go to scratch and are merged in order.
+// An item of work is a block of tokens, a KV head with (some of) the query heads that read it, and a part of the
+// positions. So each cache row is decoded once per item, and the work follows kv_len. How work is cut depends on shapes
+// and lengths only; with several parts, partial results (m, l, acc) go to scratch and are merged in order.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,14 +18,16 @@ namespace tenon::cpu {
 namespace {
 
 constexpr float k_minus_inf = -std::numeric_limits<float>::infinity();
-constexpr int64_t k_max_head = 1024;         // elements of a head
-constexpr int64_t k_space = 16384;           // floats of decoded keys, decoded values, accumulators
-constexpr int64_t k_max_queries = 32;        // query rows of an item
-constexpr int64_t k_max_stretch = 64;        // positions at a time
-constexpr int64_t k_enough_items = 16;       // below this, positions are cut in parts too
-constexpr int64_t k_least_part = 64;         // positions
+constexpr int64_t k_max_head = 1024;    // elements of a head
+constexpr int64_t k_space = 16384;      // floats of decoded keys, decoded values, accumulators
+constexpr int64_t k_max_queries = 32;   // query rows of an item
+constexpr int64_t k_max_stretch = 64;   // positions at a time
+constexpr int64_t k_enough_items = 16;  // below this, positions are cut in parts too
+constexpr int64_t k_least_part = 64;    // positions
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) noexcept { return (a + b - 1) / b; }
+constexpr int64_t ceil_div(int64_t a, int64_t b) noexcept {
+    return (a + b - 1) / b;
+}
 
 // The largest score so far, the sum of exponentials relative to it.
 struct Running {
@@ -33,7 +35,9 @@ struct Running {
 };
 
 // exp(from - to), where equal infinities mean no change.
-float rescale(float from, float to) noexcept { return from == to ? 1.0f : std::exp(from - to); }
+float rescale(float from, float to) noexcept {
+    return from == to ? 1.0f : std::exp(from - to);
+}
 
 class AttentionKernel final : public Kernel {
 public:
@@ -119,7 +123,8 @@ private:
                 const Positions p = exists ? range_of(args, t, run.sequence) : Positions{};
                 run.range[run.tokens++] = p;
                 if (p.empty()) continue;
-                run.all = run.all.empty() ? p : Positions{std::min(run.all.first, p.first), std::max(run.all.end, p.end)};
+                run.all =
+                    run.all.empty() ? p : Positions{std::min(run.all.first, p.first), std::max(run.all.end, p.end)};
             }
             attend(args, run, part);
         }
@@ -166,8 +171,8 @@ private:
     }
 
     // Rows of a cache for n positions from p on, decoded to f32; a block outside the cache gives zeros.
-    void load(const Args &args, size_t input, const Operand &cache, DecodeFn decode, const Run &run, int64_t p, int64_t n,
-              float *to) const noexcept {
+    void load(const Args &args, size_t input, const Operand &cache, DecodeFn decode, const Run &run, int64_t p,
+              int64_t n, float *to) const noexcept {
         const int64_t size = cache.shape[2], block_rows = params_.block_rows;
         for (int64_t i = 0; i < n; ++i, to += size) {
             const int64_t slot = slot_of(p + i, capacity_);
@@ -264,19 +269,22 @@ std::string refuse(const Problem &p) {
     check.activation_out(0);
     check.require([&] { return p.in[0].rank == 3 && p.in[1].rank == 3 && p.in[2].rank == 3 && p.out[0].rank == 3; },
                   "q, the caches and the output aren't of rank 3");
-    check.require([&] { return p.in[1].dense_rows() && p.in[2].dense_rows(); }, "a cache's heads don't lie in one piece");
-    check.require([&] { return p.in[0].shape[2] <= k_max_head && p.in[2].shape[2] <= k_max_head; }, "heads of more than 1024 elements");
+    check.require([&] { return p.in[1].dense_rows() && p.in[2].dense_rows(); },
+                  "a cache's heads don't lie in one piece");
+    check.require([&] { return p.in[0].shape[2] <= k_max_head && p.in[2].shape[2] <= k_max_head; },
+                  "heads of more than 1024 elements");
     check.require(
         [&] {
             const Operand &q = p.in[0], &k = p.in[1], &v = p.in[2], &y = p.out[0];
             return k.shape[2] == q.shape[2] && k.shape[0] == v.shape[0] && k.shape[1] == v.shape[1] && k.shape[1] > 0 &&
-                   q.shape[1] % k.shape[1] == 0 && y.shape[0] == q.shape[0] && y.shape[1] == q.shape[1] && y.shape[2] == v.shape[2];
+                   q.shape[1] % k.shape[1] == 0 && y.shape[0] == q.shape[0] && y.shape[1] == q.shape[1] &&
+                   y.shape[2] == v.shape[2];
         },
         "q [t, h, d], K [n, h_kv, d], V [n, h_kv, d_v] and the output [t, h, d_v] don't fit");
     check.require(
         [&] {
-            return p.in[5].rank == 2 && p.in[3].rank == 1 && p.in[4].rank == 1 && p.in[6].rank == 1 && p.in[7].rank == 1 &&
-                   p.in[3].shape[0] == p.in[0].shape[0] && p.in[4].shape[0] == p.in[0].shape[0] &&
+            return p.in[5].rank == 2 && p.in[3].rank == 1 && p.in[4].rank == 1 && p.in[6].rank == 1 &&
+                   p.in[7].rank == 1 && p.in[3].shape[0] == p.in[0].shape[0] && p.in[4].shape[0] == p.in[0].shape[0] &&
                    p.in[6].shape[0] == p.in[5].shape[0] && p.in[7].shape[0] == p.in[5].shape[0];
         },
         "q_pos and seq [t], blocks [s, b], kv_start and kv_len [s] don't fit");
@@ -284,12 +292,16 @@ std::string refuse(const Problem &p) {
     return check.optional_vector(8, p.in.empty() ? 0 : p.in[0].shape[1]).reason();
 }
 
-std::unique_ptr<Kernel> make(const Problem &p, Features features) { return std::make_unique<AttentionKernel>(p, features); }
+std::unique_ptr<Kernel> make(const Problem &p, Features features) {
+    return std::make_unique<AttentionKernel>(p, features);
+}
 
 constexpr Op k_ops[] = {{TN_OP_ATTENTION, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_attention() { return k_ops; }
+std::span<const Op> ops_attention() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

@@ -1,4 +1,5 @@
-// attention_mask: 0 where a token may look, -inf elsewhere; columns are the slots of all sequences (tn_params_attention_mask).
+// attention_mask: 0 where a token may look, -inf elsewhere; columns are the slots of all sequences
+// (tn_params_attention_mask).
 #include <limits>
 
 #include "kernel.h"
@@ -36,7 +37,8 @@ std::unique_ptr<Kernel> make(const Problem &p, Features) {
             const int64_t s = number(1, t);
             if (s < 0 || s >= sequences) continue;
             const Positions p = visible(number(0, t), number(2, s), number(3, s), params.window, capacity);
-            for (int64_t position = p.first; position < p.end; ++position) row[s * capacity + slot_of(position, capacity)] = 0.0f;
+            for (int64_t position = p.first; position < p.end; ++position)
+                row[s * capacity + slot_of(position, capacity)] = 0.0f;
         }
     });
 }
@@ -45,6 +47,8 @@ constexpr Op k_ops[] = {{TN_OP_ATTENTION_MASK, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_attention_mask() { return k_ops; }
+std::span<const Op> ops_attention_mask() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

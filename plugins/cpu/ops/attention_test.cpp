@@ -88,7 +88,8 @@ Data make(const Case &c, Random &random) {
 std::vector<double> oracle(const Data &data) {
     const Problem &p = data.p;
     const auto &params = p.as<tn_params_attention>();
-    const int64_t tokens = p.in[0].shape[0], heads = p.in[0].shape[1], d = p.in[0].shape[2], kv_heads = p.in[1].shape[1];
+    const int64_t tokens = p.in[0].shape[0], heads = p.in[0].shape[1], d = p.in[0].shape[2],
+                  kv_heads = p.in[1].shape[1];
     const int64_t dv = p.in[2].shape[2], n = p.in[1].shape[0], blocks = p.in[5].shape[1];
     const int64_t block_rows = params.block_rows, capacity = blocks * block_rows;
     const auto q = testing::decoded(p.in[0], data.bytes[0].data()), k = testing::decoded(p.in[1], data.bytes[1].data()),
@@ -123,7 +124,8 @@ std::vector<double> oracle(const Data &data) {
             if (p.input(8) != nullptr) sum += std::exp(double(data.bytes[8].as<float>()[h]) - most);
             for (size_t i = 0; i < scores.size(); ++i) {
                 for (int64_t j = 0; j < dv && rows[i] >= 0; ++j) {
-                    y[size_t((t * heads + h) * dv + j)] += std::exp(scores[i] - most) / sum * v[size_t((rows[i] * kv_heads + g) * dv + j)];
+                    y[size_t((t * heads + h) * dv + j)] +=
+                        std::exp(scores[i] - most) / sum * v[size_t((rows[i] * kv_heads + g) * dv + j)];
                 }
             }
         }
@@ -200,8 +202,8 @@ TEST_CASE("attention_mask: the rule as ops.h states it") {
     params.capacity = 4;
     params.window = 2;
     p.set(params);
-    const Bytes q_pos = Random::i32({0, 6, 7, 3, 100}), seq = Random::i32({0, 1, 1, -1, 1}), start = Random::i32({0, 5}),
-                length = Random::i32({4, 3});
+    const Bytes q_pos = Random::i32({0, 6, 7, 3, 100}), seq = Random::i32({0, 1, 1, -1, 1}),
+                start = Random::i32({0, 5}), length = Random::i32({4, 3});
     const auto y = testing::run(p, {&q_pos, &seq, &start, &length}, isa_reference, 2);
     // Sequence 1 holds positions 5, 6, 7 in slots 1, 2, 3.
     const std::vector<std::vector<int>> seen = {{0}, {5, 6}, {6, 7}, {}, {}};

@@ -49,9 +49,8 @@ void combine(const float *a, int64_t step_a, const float *b, int64_t step_b, flo
 
 template <class F>
 std::unique_ptr<Kernel> make(const Problem &p, Features) {
-    return make_kernel([a = p.in[0], b = p.in[1]](const Args &args, Crew &crew) {
-        for_each_row_pair(a, b, args, crew, combine<F>);
-    });
+    return make_kernel(
+        [a = p.in[0], b = p.in[1]](const Args &args, Crew &crew) { for_each_row_pair(a, b, args, crew, combine<F>); });
 }
 
 constexpr Op k_ops[] = {{TN_OP_ADD, refuse, make<Add>}, {TN_OP_SUB, refuse, make<Sub>}, {TN_OP_MUL, refuse, make<Mul>},
@@ -59,6 +58,8 @@ constexpr Op k_ops[] = {{TN_OP_ADD, refuse, make<Add>}, {TN_OP_SUB, refuse, make
 
 }  // namespace
 
-std::span<const Op> ops_binary() { return k_ops; }
+std::span<const Op> ops_binary() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

@@ -11,7 +11,9 @@
 namespace tenon::cpu {
 namespace {
 
-bool is_integer(uint32_t type) { return type == TN_TYPE_ID_I32 || type == TN_TYPE_ID_I64; }
+bool is_integer(uint32_t type) {
+    return type == TN_TYPE_ID_I32 || type == TN_TYPE_ID_I64;
+}
 
 // Copies a row's blocks unchanged; step is the distance of two blocks in the source.
 void move_row(const std::byte *from, int64_t step, std::byte *to, int64_t blocks, int64_t block_bytes) {
@@ -68,7 +70,8 @@ private:
             const std::byte *source = from + first / in.elements * step;
             std::byte *target = to + first / out.elements * out.bytes;
             if (is_integer(x_.type) && is_integer(y_.type)) {
-                for (int64_t i = 0; i < n; ++i) write_integer(target + i * out.bytes, y_.type, read_integer(source + i * step, x_.type));
+                for (int64_t i = 0; i < n; ++i)
+                    write_integer(target + i * out.bytes, y_.type, read_integer(source + i * step, x_.type));
                 continue;
             }
             float values[k_stretch];
@@ -98,12 +101,14 @@ std::string refuse_copy(const Problem &p) {
     check.require([&] { return block_of(p.in[0].type).bytes > 0; }, "the input's type is unknown");
     check.require([&] { return p.out[0].same_shape(p.in[0]) && p.out[0].contiguous(); },
                   "the output isn't contiguous or differs in shape");
-    check.require([&] { return block_of(p.in[0].type).elements == 1 || p.in[0].dense_rows(); }, "blocks of a row don't lie side by side");
+    check.require([&] { return block_of(p.in[0].type).elements == 1 || p.in[0].dense_rows(); },
+                  "blocks of a row don't lie side by side");
     if (p.in.size() == 1 && p.out.size() == 1 && p.in[0].type != p.out[0].type) {
         check.require([&] { return is_integer(p.in[0].type) || find_type(p.in[0].type) != nullptr; },
                       "the input's type has no decoder here (types: f32, f16, bf16, i32, i64, q4_0, q4_1, q8_0)");
-        check.require([&] { return is_integer(p.out[0].type) || choose_encode(p.out[0].type, isa_reference) != nullptr; },
-                      "the output's type has no encoder here (types: f32, f16, bf16, i32, i64, q8_0)");
+        check.require(
+            [&] { return is_integer(p.out[0].type) || choose_encode(p.out[0].type, isa_reference) != nullptr; },
+            "the output's type has no encoder here (types: f32, f16, bf16, i32, i64, q8_0)");
     }
     return check.reason();
 }
@@ -114,8 +119,8 @@ std::unique_ptr<Kernel> make_copy(const Problem &p, Features features) {
         const Block block = block_of(x.type);
         const auto [first, last] = crew.share(x.rows());
         for (int64_t r = first; r < last; ++r) {
-            move_row(args.in[0] + x.row_offset(r), x.last_stride(), args.out[0] + y.row_offset(r), x.last() / block.elements,
-                     block.bytes);
+            move_row(args.in[0] + x.row_offset(r), x.last_stride(), args.out[0] + y.row_offset(r),
+                     x.last() / block.elements, block.bytes);
         }
     });
 }
@@ -123,15 +128,19 @@ std::unique_ptr<Kernel> make_copy(const Problem &p, Features features) {
 std::string refuse_concat(const Problem &p) {
     const uint32_t axis = p.as<tn_params_concat>().axis;
     Check check(p);
-    check.require([&] { return !p.in.empty() && p.out.size() == 1 && block_of(p.out[0].type).bytes > 0; }, "no input, or an unknown type");
-    check.require([&] { return axis < p.out[0].rank && p.out[0].contiguous(); }, "the axis is outside, or the output strided");
+    check.require([&] { return !p.in.empty() && p.out.size() == 1 && block_of(p.out[0].type).bytes > 0; },
+                  "no input, or an unknown type");
+    check.require([&] { return axis < p.out[0].rank && p.out[0].contiguous(); },
+                  "the axis is outside, or the output strided");
     int64_t sum = 0;
     for (size_t i = 0; i < p.in.size() && check.reason().empty(); ++i) {
         check.in(i, {p.out[0].type});
         check.require([&] { return p.in[i].rank == p.out[0].rank; }, "inputs and output differ in rank");
-        check.require([&] { return block_of(p.in[i].type).elements == 1 || p.in[i].dense_rows(); }, "blocks of a row don't lie side by side");
+        check.require([&] { return block_of(p.in[i].type).elements == 1 || p.in[i].dense_rows(); },
+                      "blocks of a row don't lie side by side");
         for (uint32_t d = 0; d < p.out[0].rank; ++d) {
-            check.require([&] { return d == axis || p.in[i].shape[d] == p.out[0].shape[d]; }, "inputs differ besides the axis");
+            check.require([&] { return d == axis || p.in[i].shape[d] == p.out[0].shape[d]; },
+                          "inputs differ besides the axis");
         }
         if (check.reason().empty()) sum += p.in[i].shape[axis];
     }
@@ -147,8 +156,8 @@ std::unique_ptr<Kernel> make_concat(const Problem &p, Features) {
             part.shape = in[i].shape;
             const auto [first, last] = crew.share(in[i].rows());
             for (int64_t r = first; r < last; ++r) {
-                move_row(args.in[i] + in[i].row_offset(r), in[i].last_stride(), args.out[0] + offset + part.row_offset(r),
-                         in[i].last() / block.elements, block.bytes);
+                move_row(args.in[i] + in[i].row_offset(r), in[i].last_stride(),
+                         args.out[0] + offset + part.row_offset(r), in[i].last() / block.elements, block.bytes);
             }
             const bool innermost = axis + 1 == y.rank;
             offset += innermost ? in[i].last() / block.elements * block.bytes : in[i].shape[axis] * y.stride[axis];
@@ -160,6 +169,8 @@ constexpr Op k_ops[] = {{TN_OP_COPY, refuse_copy, make_copy}, {TN_OP_CONCAT, ref
 
 }  // namespace
 
-std::span<const Op> ops_copy() { return k_ops; }
+std::span<const Op> ops_copy() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

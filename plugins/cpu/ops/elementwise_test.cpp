@@ -17,9 +17,15 @@ Problem unary(uint32_t op, const Operand &x) {
     return p;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
-double silu(double x) { return x * sigmoid(x); }
+double sigmoid(double x) {
+    return 1 / (1 + std::exp(-x));
+}
+double gelu(double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double silu(double x) {
+    return x * sigmoid(x);
+}
 
 const std::vector<std::pair<uint32_t, std::function<double(double)>>> &functions() {
     static const std::vector<std::pair<uint32_t, std::function<double(double)>>> all = {
@@ -62,7 +68,8 @@ TEST_CASE("unary: within a few units in the last place of float64, at every size
                     CAPTURE(op);
                     CAPTURE(features);
                     CAPTURE(xs.as<float>()[i]);
-                    CHECK(std::fabs(double(y[0].as<float>()[i]) - expected) <= 3e-6 * std::fabs(expected) + 1e-7 * (op == TN_OP_LOG || op == TN_OP_GELU));
+                    CHECK(std::fabs(double(y[0].as<float>()[i]) - expected) <=
+                          3e-6 * std::fabs(expected) + 1e-7 * (op == TN_OP_LOG || op == TN_OP_GELU));
                 }
             }
         }
@@ -102,7 +109,8 @@ TEST_CASE("unary: strided and transposed inputs") {
     for (Features features : testing::feature_sets()) {
         const auto y = testing::run(unary(TN_OP_SILU, x), {&xs}, features, 2);
         for (int64_t i = 0; i < 35; ++i) {
-            CHECK(double(y[0].as<float>()[i]) == doctest::Approx(silu(testing::element(x, xs.data(), i))).epsilon(1e-6));
+            CHECK(double(y[0].as<float>()[i]) ==
+                  doctest::Approx(silu(testing::element(x, xs.data(), i))).epsilon(1e-6));
         }
     }
 }
@@ -198,11 +206,13 @@ TEST_CASE("norms: against float64, weights and bias optional, in any layout of r
                     for (int64_t i = 0; i < d; ++i) {
                         const double normal = (at(i) - mean) / std::sqrt(squares + 1e-5);
                         const bool biased = op == TN_OP_LAYER_NORM && shape > 1;
-                        expected.push_back(normal * (shape > 0 ? double(w.as<float>()[i]) : 1.0) + (biased ? double(b.as<float>()[i]) : 0));
+                        expected.push_back(normal * (shape > 0 ? double(w.as<float>()[i]) : 1.0) +
+                                           (biased ? double(b.as<float>()[i]) : 0));
                     }
                 }
                 for (Features features : testing::feature_sets()) {
-                    const auto y = testing::run(p, {&xs, shape > 0 ? &w : nullptr, shape > 1 ? &b : nullptr}, features, 2);
+                    const auto y =
+                        testing::run(p, {&xs, shape > 0 ? &w : nullptr, shape > 1 ? &b : nullptr}, features, 2);
                     CHECK(testing::nmse(expected, y[0].as<float>()) <= 1e-12);
                 }
             }
@@ -231,9 +241,11 @@ TEST_CASE("softmax: with a broadcast mask; rows of -inf give zeros; NaN spreads 
             const auto y = testing::run(p, {&xs, &ms}, features, 2);
             for (int64_t r : {0, 3}) {
                 double sum = 0;
-                for (int64_t i = 0; i < n; ++i) sum += std::exp(0.7 * double(xs.as<float>()[r * n + i]) + double(ms.as<float>()[i]));
+                for (int64_t i = 0; i < n; ++i)
+                    sum += std::exp(0.7 * double(xs.as<float>()[r * n + i]) + double(ms.as<float>()[i]));
                 for (int64_t i = 0; i < n; ++i) {
-                    const double expected = std::exp(0.7 * double(xs.as<float>()[r * n + i]) + double(ms.as<float>()[i])) / sum;
+                    const double expected =
+                        std::exp(0.7 * double(xs.as<float>()[r * n + i]) + double(ms.as<float>()[i])) / sum;
                     CHECK(double(y[0].as<float>()[r * n + i]) == doctest::Approx(expected).epsilon(3e-6));
                 }
             }
@@ -275,7 +287,8 @@ TEST_CASE("rope: against float64, both pairings, factors, positions up to a mill
                 std::vector<double> expected = testing::decoded(p.in[0], xs.data());
                 for (int64_t row = 0; row < 12; ++row) {
                     for (uint32_t i = 0; i < dims / 2; ++i) {
-                        double angle = pos.as<int32_t>()[row / 3] * std::pow(10000.0, -2.0 * i / dims) * double(params.scale);
+                        double angle =
+                            pos.as<int32_t>()[row / 3] * std::pow(10000.0, -2.0 * i / dims) * double(params.scale);
                         if (with_factors) angle /= double(factors.as<float>()[i]);
                         const size_t base = size_t(row * 67);
                         const size_t a = base + (pairing == TN_ROPE_HALVES ? i : 2 * i);
@@ -289,7 +302,8 @@ TEST_CASE("rope: against float64, both pairings, factors, positions up to a mill
                     const auto y = testing::run(p, {&xs, &pos, with_factors ? &factors : nullptr}, features, 3);
                     CHECK(testing::nmse(expected, y[0].as<float>()) <= 1e-13);
                     Bytes same = xs;
-                    testing::run_on(*find_op(TN_OP_ROPE)->make(p, features), {same.data(), pos.data(), factors.data()}, {same.data()}, 1);
+                    testing::run_on(*find_op(TN_OP_ROPE)->make(p, features), {same.data(), pos.data(), factors.data()},
+                                    {same.data()}, 1);
                     CHECK(same == y[0]);
                 }
             }
@@ -299,7 +313,8 @@ TEST_CASE("rope: against float64, both pairings, factors, positions up to a mill
 
 TEST_CASE("rope: YaRN keeps fast pairs, interpolates slow ones, and scales both sine and cosine") {
     tn_params_rope params = rope_params(64, TN_ROPE_HALVES);
-    params.scale = 0.25f, params.ext_factor = 1, params.beta_fast = 32, params.beta_slow = 1, params.original_context = 2048;
+    params.scale = 0.25f, params.ext_factor = 1, params.beta_fast = 32, params.beta_slow = 1,
+    params.original_context = 2048;
     const Problem p = rope_problem(1, 1, 64, params, false);
     Bytes xs(64 * 4, 4);
     for (int i = 0; i < 64; ++i) xs.as<float>()[i] = i < 32 ? 1.0f : 0.0f;

@@ -38,9 +38,9 @@ std::unique_ptr<Kernel> make(const Problem &p, Features features) {
                       : p.op == TN_OP_GEGLU ? choose(k_geglu, features).fn
                                             : reglu;
     return make_kernel([gate = p.in[0], up = p.in[1], f](const Args &args, Crew &crew) {
-        for_each_row_pair(gate, up, args, crew, [&](const float *g, int64_t, const float *u, int64_t, float *y, int64_t n) {
-            f(g, u, y, n);
-        });
+        for_each_row_pair(
+            gate, up, args, crew,
+            [&](const float *g, int64_t, const float *u, int64_t, float *y, int64_t n) { f(g, u, y, n); });
     });
 }
 
@@ -48,6 +48,8 @@ constexpr Op k_ops[] = {{TN_OP_SWIGLU, refuse, make}, {TN_OP_GEGLU, refuse, make
 
 }  // namespace
 
-std::span<const Op> ops_gated() { return k_ops; }
+std::span<const Op> ops_gated() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

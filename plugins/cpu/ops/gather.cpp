@@ -13,9 +13,12 @@ std::string refuse_rows(const Problem &p) {
     check.require([&] { return p.input(0) != nullptr && find_type(p.in[0].type) != nullptr; },
                   "the table's type has no decoder here (types: f32, f16, bf16, q4_0, q4_1, q8_0)");
     check.in(1, {TN_TYPE_ID_I32, TN_TYPE_ID_I64}).activation_out(0);
-    check.require([&] { return p.in[0].rank == 2 && p.in[0].dense_rows(); }, "the table isn't [n, d] with rows in one piece");
-    check.require([&] { return p.out[0].rank >= 1 && p.out[0].last() == p.in[0].shape[1]; }, "the output isn't [k..., d]");
-    return check.require([&] { return p.out[0].rows() == p.in[1].elements(); }, "ids and the output's rows differ in number")
+    check.require([&] { return p.in[0].rank == 2 && p.in[0].dense_rows(); },
+                  "the table isn't [n, d] with rows in one piece");
+    check.require([&] { return p.out[0].rank >= 1 && p.out[0].last() == p.in[0].shape[1]; },
+                  "the output isn't [k..., d]");
+    return check
+        .require([&] { return p.out[0].rows() == p.in[1].elements(); }, "ids and the output's rows differ in number")
         .reason();
 }
 
@@ -41,7 +44,9 @@ std::string refuse_last(const Problem &p) {
     Check check(p);
     check.in(0, {TN_TYPE_ID_F32}).in(1, {TN_TYPE_ID_I32}).activation_out(0);
     check.require([&] { return p.in[0].rank >= 1 && p.out[0].same_shape(p.in[1]); }, "ids and output differ in shape");
-    return check.require([&] { return p.in[0].rows() == p.in[1].rows(); }, "x and ids differ in their leading dimensions").reason();
+    return check
+        .require([&] { return p.in[0].rows() == p.in[1].rows(); }, "x and ids differ in their leading dimensions")
+        .reason();
 }
 
 std::unique_ptr<Kernel> make_last(const Problem &p, Features) {
@@ -63,6 +68,8 @@ constexpr Op k_ops[] = {{TN_OP_GATHER_ROWS, refuse_rows, make_rows}, {TN_OP_GATH
 
 }  // namespace
 
-std::span<const Op> ops_gather() { return k_ops; }
+std::span<const Op> ops_gather() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

@@ -57,12 +57,16 @@ std::string refuse_bias(const Problem &p) {
     return check.optional_vector(2, p.in.size() > 1 ? p.in[1].shape[0] : 0).reason();
 }
 
-std::unique_ptr<Kernel> make(const Problem &p, Features features) { return std::make_unique<LinearKernel>(p, features); }
+std::unique_ptr<Kernel> make(const Problem &p, Features features) {
+    return std::make_unique<LinearKernel>(p, features);
+}
 
 constexpr Op k_ops[] = {{TN_OP_LINEAR, refuse_linear, make}, {TN_OP_LINEAR_BIAS, refuse_bias, make}};
 
 }  // namespace
 
-std::span<const Op> ops_linear() { return k_ops; }
+std::span<const Op> ops_linear() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

@@ -20,7 +20,8 @@ Problem problem_of(Operand x, Operand w, bool exact) {
     return p;
 }
 
-// The squared error of a product, relative to the squares of its terms: where terms cancel, the sum itself is no measure.
+// The squared error of a product, relative to the squares of its terms: where terms cancel, the sum itself is no
+// measure.
 double error(const Operand &x, const Bytes &xs, const Operand &w, const Bytes &ws, const Bytes &got) {
     const std::vector<double> weights = testing::decoded(w, ws.data());
     const int64_t in = x.last(), out = w.shape[0];
@@ -44,10 +45,11 @@ struct Shape {
 };
 
 TEST_CASE("linear: agrees with float64 over types, shapes, precisions, instruction sets") {
-    const Shape shapes[] = {{1, 32, 1}, {1, 576, 7}, {2, 64, 5}, {3, 96, 4}, {1, 2080, 65}, {7, 2080, 9},
-                            {65, 64, 33}, {130, 32, 3}, {16, 576, 130}, {0, 32, 3}, {2, 32, 0}, {5, 0, 6}};
+    const Shape shapes[] = {{1, 32, 1},   {1, 576, 7},  {2, 64, 5},     {3, 96, 4}, {1, 2080, 65}, {7, 2080, 9},
+                            {65, 64, 33}, {130, 32, 3}, {16, 576, 130}, {0, 32, 3}, {2, 32, 0},    {5, 0, 6}};
     Random random(11);
-    for (uint32_t type : {TN_TYPE_ID_F32, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_Q4_0, TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0}) {
+    for (uint32_t type :
+         {TN_TYPE_ID_F32, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_Q4_0, TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0}) {
         for (const Shape &s : shapes) {
             const Operand x = Operand::dense(TN_TYPE_ID_F32, {s.tokens, s.in}), w = Operand::dense(type, {s.out, s.in});
             // As in a file: F32 aligned to its size, the others anywhere.
@@ -135,7 +137,8 @@ TEST_CASE("linear_bias: adds the bias to each token") {
     Problem with = p;
     with.op = TN_OP_LINEAR_BIAS;
     with.in.push_back(bias);
-    const auto plain = testing::run(p, {&xs, &ws}, detect_isa()), biased = testing::run(with, {&xs, &ws, &bs}, detect_isa(), 2);
+    const auto plain = testing::run(p, {&xs, &ws}, detect_isa()),
+               biased = testing::run(with, {&xs, &ws, &bs}, detect_isa(), 2);
     for (int i = 0; i < 30; ++i) CHECK(biased[0].as<float>()[i] == plain[0].as<float>()[i] + bs.as<float>()[i % 10]);
 }
 
@@ -171,7 +174,8 @@ TEST_CASE("norm and products as one group: the same bits as one by one") {
                 params.eps = 1e-5f;
                 norm.set(params);
                 const Bytes xs = random.f32(x), ns = random.f32(Operand::dense(TN_TYPE_ID_F32, {96}));
-                const std::pair<uint32_t, int64_t> weights[] = {{TN_TYPE_ID_Q4_1, 96}, {TN_TYPE_ID_F32, 33}, {TN_TYPE_ID_Q8_0, 261}};
+                const std::pair<uint32_t, int64_t> weights[] = {
+                    {TN_TYPE_ID_Q4_1, 96}, {TN_TYPE_ID_F32, 33}, {TN_TYPE_ID_Q8_0, 261}};
                 std::vector<Problem> products;
                 std::vector<Bytes> ws;
                 for (auto [type, out] : weights) {

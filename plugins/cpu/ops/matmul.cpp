@@ -1,5 +1,6 @@
-// matmul: a [..., m, k], b [..., n, k] -> [..., m, n]: a b^T. Batch dimensions broadcast, also by whole multiples: index i of
-// the output's reads i / (out / own) of an operand's. Rows of any stride: those that don't lie in one piece are gathered.
+// matmul: a [..., m, k], b [..., n, k] -> [..., m, n]: a b^T. Batch dimensions broadcast, also by whole multiples:
+// index i of the output's reads i / (out / own) of an operand's. Rows of any stride: those that don't lie in one piece
+// are gathered.
 #include <algorithm>
 
 #include "kernel.h"
@@ -8,9 +9,9 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t k_rows = 32;       // of a, in a piece
-constexpr int64_t k_stretch = 256;   // of the summed dimension, gathered at a time
-constexpr int64_t k_columns = 64;    // of the output, in a piece
+constexpr int64_t k_rows = 32;      // of a, in a piece
+constexpr int64_t k_stretch = 256;  // of the summed dimension, gathered at a time
+constexpr int64_t k_columns = 64;   // of the output, in a piece
 
 // Bytes from an operand's start to the matrix that batch number i of the output reads.
 int64_t batch_offset(const Operand &own, const Operand &out, int64_t i) {
@@ -56,7 +57,8 @@ public:
 
 private:
     // Elements [first, first + n) of a row: where they lie, or gathered into space.
-    static const float *stretch(const Operand &x, const std::byte *matrix, int64_t row, int64_t first, int64_t n, float *space) {
+    static const float *stretch(const Operand &x, const std::byte *matrix, int64_t row, int64_t first, int64_t n,
+                                float *space) {
         const int64_t step = x.last_stride();
         const std::byte *at = matrix + row * x.stride[x.rank - 2] + first * step;
         if (x.dense_rows()) return reinterpret_cast<const float *>(at);
@@ -96,24 +98,30 @@ private:
 std::string refuse(const Problem &p) {
     Check check(p);
     check.in(0, {TN_TYPE_ID_F32}).in(1, {TN_TYPE_ID_F32}).activation_out(0);
-    check.require([&] { return p.out[0].rank >= 2 && batches_fit(p.in[0], p.out[0]) && batches_fit(p.in[1], p.out[0]); },
-                  "batch dimensions don't divide the output's");
+    check.require(
+        [&] { return p.out[0].rank >= 2 && batches_fit(p.in[0], p.out[0]) && batches_fit(p.in[1], p.out[0]); },
+        "batch dimensions don't divide the output's");
     return check
         .require(
             [&] {
                 const Operand &a = p.in[0], &b = p.in[1], &y = p.out[0];
-                return a.last() == b.last() && y.last() == b.shape[b.rank - 2] && y.shape[y.rank - 2] == a.shape[a.rank - 2];
+                return a.last() == b.last() && y.last() == b.shape[b.rank - 2] &&
+                       y.shape[y.rank - 2] == a.shape[a.rank - 2];
             },
             "not [..., m, k] and [..., n, k] to [..., m, n]")
         .reason();
 }
 
-std::unique_ptr<Kernel> make(const Problem &p, Features features) { return std::make_unique<MatmulKernel>(p, features); }
+std::unique_ptr<Kernel> make(const Problem &p, Features features) {
+    return std::make_unique<MatmulKernel>(p, features);
+}
 
 constexpr Op k_ops[] = {{TN_OP_MATMUL, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_matmul() { return k_ops; }
+std::span<const Op> ops_matmul() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

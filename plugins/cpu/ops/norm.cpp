@@ -53,7 +53,8 @@ std::unique_ptr<Kernel> make_layer(const Problem &p, Features) {
         const auto [first, last] = crew.share(x.rows());
         const float *w = weighted ? args.input<float>(1) : nullptr, *b = biased ? args.input<float>(2) : nullptr;
         for (int64_t r = first; r < last; ++r) {
-            layer_norm(args.input<float>(0, x.row_offset(r)), w, b, args.output<float>(0) + r * x.last(), x.last(), eps);
+            layer_norm(args.input<float>(0, x.row_offset(r)), w, b, args.output<float>(0) + r * x.last(), x.last(),
+                       eps);
         }
     });
 }
@@ -62,8 +63,12 @@ constexpr Op k_ops[] = {{TN_OP_RMS_NORM, refuse, make_rms}, {TN_OP_LAYER_NORM, r
 
 }  // namespace
 
-RmsNormFn choose_rms_norm(Features have) noexcept { return choose(k_rms_norm, have).fn; }
+RmsNormFn choose_rms_norm(Features have) noexcept {
+    return choose(k_rms_norm, have).fn;
+}
 
-std::span<const Op> ops_norm() { return k_ops; }
+std::span<const Op> ops_norm() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

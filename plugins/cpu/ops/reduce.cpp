@@ -1,5 +1,5 @@
-// sum, mean, max_reduce: over the last dimension, which stays with size 1. argmax, top_k: indices of the largest, ties to the
-// lower index; NaN counts as smaller than all.
+// sum, mean, max_reduce: over the last dimension, which stays with size 1. argmax, top_k: indices of the largest, ties
+// to the lower index; NaN counts as smaller than all.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -53,8 +53,9 @@ bool before(const RowView &row, int64_t a, int64_t b) {
 std::string refuse_reduce(const Problem &p) {
     Check check(p);
     check.in(0, {TN_TYPE_ID_F32}).activation_out(0);
-    return check.require([&] { return p.in[0].rank >= 1 && p.out[0].last() == 1 && p.out[0].rows() == p.in[0].rows(); },
-                         "the output isn't the input with a last dimension of 1")
+    return check
+        .require([&] { return p.in[0].rank >= 1 && p.out[0].last() == 1 && p.out[0].rows() == p.in[0].rows(); },
+                 "the output isn't the input with a last dimension of 1")
         .reason();
 }
 
@@ -72,9 +73,13 @@ std::unique_ptr<Kernel> make_sum(const Problem &p, Features) {
 std::unique_ptr<Kernel> make_mean(const Problem &p, Features) {
     return rowwise(p, [](const RowView &row) { return float(sum(row) / double(row.n)); });
 }
-std::unique_ptr<Kernel> make_max(const Problem &p, Features) { return rowwise(p, largest); }
+std::unique_ptr<Kernel> make_max(const Problem &p, Features) {
+    return rowwise(p, largest);
+}
 
-int64_t picked(const Problem &p) { return p.op == TN_OP_ARGMAX ? 1 : int64_t(p.as<tn_params_top_k>().k); }
+int64_t picked(const Problem &p) {
+    return p.op == TN_OP_ARGMAX ? 1 : int64_t(p.as<tn_params_top_k>().k);
+}
 
 std::string refuse_pick(const Problem &p) {
     Check check(p);
@@ -82,8 +87,9 @@ std::string refuse_pick(const Problem &p) {
     check.require([&] { return p.in[0].rank >= 1 && p.out[0].contiguous() && p.out[0].rows() == p.in[0].rows(); },
                   "the output isn't contiguous or differs in its leading dimensions");
     check.require([&] { return p.in[0].last() <= std::numeric_limits<int32_t>::max(); }, "indices don't fit i32");
-    return check.require([&] { return p.out[0].last() == picked(p) && picked(p) <= p.in[0].last(); },
-                         "k isn't the output's last dimension, or more than there is")
+    return check
+        .require([&] { return p.out[0].last() == picked(p) && picked(p) <= p.in[0].last(); },
+                 "k isn't the output's last dimension, or more than there is")
         .reason();
 }
 
@@ -116,6 +122,8 @@ constexpr Op k_ops[] = {{TN_OP_SUM, refuse_reduce, make_sum},
 
 }  // namespace
 
-std::span<const Op> ops_reduce() { return k_ops; }
+std::span<const Op> ops_reduce() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

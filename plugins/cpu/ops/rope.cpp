@@ -1,5 +1,5 @@
-// rope: rotary position embedding (Su et al. 2021, arXiv:2104.09864), with frequency factors, linear interpolation and YaRN
-// (Peng et al. 2023, arXiv:2309.00071). Formula: tn_params_rope in ops.h.
+// rope: rotary position embedding (Su et al. 2021, arXiv:2104.09864), with frequency factors, linear interpolation and
+// YaRN (Peng et al. 2023, arXiv:2309.00071). Formula: tn_params_rope in ops.h.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,11 +23,12 @@ void table_reference(const double *turns, int64_t count, double position, float 
 
 constexpr Row<RopeTableFn> k_table[] = {{"avx2", isa_avx2, rope_table_avx2}, {"reference", 0, table_reference}};
 
-// How much of pair i's original angle YaRN keeps: all of it for pairs that turn more than beta_fast times over the original
-// context, none for those that turn less than beta_slow times.
+// How much of pair i's original angle YaRN keeps: all of it for pairs that turn more than beta_fast times over the
+// original context, none for those that turn less than beta_slow times.
 double yarn_share(const tn_params_rope &p, int64_t i) {
     const auto pair_that_turns = [&](double times) {
-        return double(p.dims) * std::log(double(p.original_context) / (times * 2 * std::numbers::pi)) / (2 * std::log(double(p.base)));
+        return double(p.dims) * std::log(double(p.original_context) / (times * 2 * std::numbers::pi)) /
+               (2 * std::log(double(p.base)));
     };
     const double low = std::max(0.0, std::floor(pair_that_turns(double(p.beta_fast))));
     const double high = std::min(double(p.dims) - 1, std::ceil(pair_that_turns(double(p.beta_slow))));
@@ -118,23 +119,29 @@ std::string refuse(const Problem &p) {
     const auto &params = p.as<tn_params_rope>();
     Check check(p);
     check.activation_in(0).in(1, {TN_TYPE_ID_I32}).activation_out(0);
-    check.require([&] { return p.in[0].rank == 3 && p.out[0].same_shape(p.in[0]); }, "x and the output aren't [t, h, d]");
+    check.require([&] { return p.in[0].rank == 3 && p.out[0].same_shape(p.in[0]); },
+                  "x and the output aren't [t, h, d]");
     check.require([&] { return p.in[1].rank == 1 && p.in[1].shape[0] == p.in[0].shape[0]; }, "positions aren't [t]");
     check.require([&] { return params.dims % 2 == 0 && params.dims <= p.in[0].shape[2]; },
                   "dims is odd or more than a head has");
     check.require([&] { return params.dims / 2 <= k_max_pairs; }, "more than 2048 rotated dimensions");
     check.require([&] { return params.pairing <= TN_ROPE_HALVES; }, "unknown pairing");
     check.require([&] { return params.scale > 0 && params.base > 0; }, "base or scale isn't positive");
-    check.require([&] { return params.ext_factor <= 0 || params.original_context > 0; }, "YaRN without original_context");
+    check.require([&] { return params.ext_factor <= 0 || params.original_context > 0; },
+                  "YaRN without original_context");
     return check.optional_vector(2, params.dims / 2).reason();
 }
 
-std::unique_ptr<Kernel> make(const Problem &p, Features features) { return std::make_unique<RopeKernel>(p, features); }
+std::unique_ptr<Kernel> make(const Problem &p, Features features) {
+    return std::make_unique<RopeKernel>(p, features);
+}
 
 constexpr Op k_ops[] = {{TN_OP_ROPE, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_rope() { return k_ops; }
+std::span<const Op> ops_rope() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

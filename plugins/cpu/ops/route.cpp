@@ -12,7 +12,8 @@ std::string refuse(const Problem &p) {
     const auto &params = p.as<tn_params_route>();
     Check check(p);
     check.activation_in(0).out(0, {TN_TYPE_ID_I32}).activation_out(1);
-    check.require([&] { return p.in[0].rank == 2 && p.in[0].shape[1] <= k_max_experts; }, "logits aren't [t, up to 4096]");
+    check.require([&] { return p.in[0].rank == 2 && p.in[0].shape[1] <= k_max_experts; },
+                  "logits aren't [t, up to 4096]");
     check.require([&] { return params.k <= p.in[0].shape[1] && params.scoring <= TN_ROUTE_SIGMOID; },
                   "k is more than there are experts, or an unknown scoring");
     return check
@@ -70,6 +71,8 @@ constexpr Op k_ops[] = {{TN_OP_ROUTE, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_route() { return k_ops; }
+std::span<const Op> ops_route() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

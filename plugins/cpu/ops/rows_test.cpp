@@ -11,8 +11,12 @@ namespace {
 using testing::Bytes;
 using testing::Random;
 
-Operand f32(std::initializer_list<int64_t> shape) { return Operand::dense(TN_TYPE_ID_F32, shape); }
-Operand i32(std::initializer_list<int64_t> shape) { return Operand::dense(TN_TYPE_ID_I32, shape); }
+Operand f32(std::initializer_list<int64_t> shape) {
+    return Operand::dense(TN_TYPE_ID_F32, shape);
+}
+Operand i32(std::initializer_list<int64_t> shape) {
+    return Operand::dense(TN_TYPE_ID_I32, shape);
+}
 
 Problem make(uint32_t op, std::vector<Operand> in, Operand out) {
     Problem p;
@@ -24,7 +28,8 @@ Problem make(uint32_t op, std::vector<Operand> in, Operand out) {
 
 TEST_CASE("gather_rows: decodes rows of every type; an id outside gives zeros; ids of both widths") {
     Random random(41);
-    for (uint32_t type : {TN_TYPE_ID_F32, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_Q4_0, TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0}) {
+    for (uint32_t type :
+         {TN_TYPE_ID_F32, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_Q4_0, TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0}) {
         const Operand table = Operand::dense(type, {6, 64});
         const Bytes bytes = random.weights(table, type == TN_TYPE_ID_F32 ? 4 : 2);
         const std::vector<double> all = testing::decoded(table, bytes.data());
@@ -36,8 +41,9 @@ TEST_CASE("gather_rows: decodes rows of every type; an id outside gives zeros; i
                 if (id_type == TN_TYPE_ID_I64) ids.as<int64_t>()[i] = wanted[i];
             }
             for (Features features : testing::feature_sets()) {
-                const auto y = testing::run(make(TN_OP_GATHER_ROWS, {table, Operand::dense(id_type, {2, 3})}, f32({2, 3, 64})),
-                                            {&bytes, &ids}, features, 2);
+                const auto y =
+                    testing::run(make(TN_OP_GATHER_ROWS, {table, Operand::dense(id_type, {2, 3})}, f32({2, 3, 64})),
+                                 {&bytes, &ids}, features, 2);
                 for (size_t i = 0; i < 6 * 64; ++i) {
                     const int64_t id = wanted[i / 64];
                     const bool inside = id >= 0 && id < 6;
@@ -52,7 +58,8 @@ TEST_CASE("gather_last: picks within each row") {
     const Bytes ids = Random::i32({2, 0, 9, 1, 1, -1});
     Bytes xs(24, 4);
     std::iota(xs.as<float>(), xs.as<float>() + 6, 10.0f);
-    const auto y = testing::run(make(TN_OP_GATHER_LAST, {f32({2, 3}), i32({2, 3})}, f32({2, 3})), {&xs, &ids}, isa_reference);
+    const auto y =
+        testing::run(make(TN_OP_GATHER_LAST, {f32({2, 3}), i32({2, 3})}, f32({2, 3})), {&xs, &ids}, isa_reference);
     const float expected[] = {12, 10, 0, 14, 14, 0};
     CHECK(std::memcmp(y[0].data(), expected, sizeof expected) == 0);
 }
@@ -72,7 +79,8 @@ TEST_CASE("scatter_rows and kv_append: only the named rows change; the last of e
                 Bytes first;
                 for (unsigned threads : {1u, 2u, 3u}) {
                     Bytes cache = before;
-                    testing::run_on(*find_op(op)->make(p, features), {cache.data(), xs.data(), ids.data()}, {cache.data()}, threads);
+                    testing::run_on(*find_op(op)->make(p, features), {cache.data(), xs.data(), ids.data()},
+                                    {cache.data()}, threads);
                     if (threads == 1) first = cache;
                     CHECK(cache == first);
                 }
@@ -85,7 +93,9 @@ TEST_CASE("scatter_rows and kv_append: only the named rows change; the last of e
                         continue;
                     }
                     const double wanted = double(xs.as<float>()[(row == 3 ? 3 : 2) * 64 + i % 64]);
-                    CHECK(std::fabs(is[i] - wanted) <= (type == TN_TYPE_ID_F32 ? 0 : type == TN_TYPE_ID_Q8_0 ? 0.02 : std::fabs(wanted) / 256));
+                    CHECK(std::fabs(is[i] - wanted) <= (type == TN_TYPE_ID_F32    ? 0
+                                                        : type == TN_TYPE_ID_Q8_0 ? 0.02
+                                                                                  : std::fabs(wanted) / 256));
                 }
             }
         }
@@ -101,7 +111,8 @@ TEST_CASE("copy: strides to contiguous, and conversions of every pair") {
         const auto same = testing::run(make(TN_OP_COPY, {x}, f32({3, 5})), {&xs}, features, 2);
         const auto half = testing::run(make(TN_OP_COPY, {x}, Operand::dense(TN_TYPE_ID_F16, {3, 5})), {&xs}, features);
         const auto whole = testing::run(make(TN_OP_COPY, {x}, Operand::dense(TN_TYPE_ID_I64, {3, 5})), {&xs}, features);
-        const auto back = testing::run(make(TN_OP_COPY, {Operand::dense(TN_TYPE_ID_I64, {3, 5})}, i32({3, 5})), {&whole[0]}, features);
+        const auto back = testing::run(make(TN_OP_COPY, {Operand::dense(TN_TYPE_ID_I64, {3, 5})}, i32({3, 5})),
+                                       {&whole[0]}, features);
         for (int64_t i = 0; i < 15; ++i) {
             const double value = testing::element(x, xs.data(), i);
             CHECK(double(same[0].as<float>()[i]) == value);
@@ -174,7 +185,8 @@ TEST_CASE("reductions: against float64; an empty row; NaN") {
     }
     Bytes nan(12, 4);
     nan.as<float>()[1] = NAN;
-    CHECK(std::isnan(testing::run(make(TN_OP_MAX_REDUCE, {f32({1, 3})}, f32({1, 1})), {&nan}, isa_reference)[0].as<float>()[0]));
+    CHECK(std::isnan(
+        testing::run(make(TN_OP_MAX_REDUCE, {f32({1, 3})}, f32({1, 1})), {&nan}, isa_reference)[0].as<float>()[0]));
     const Bytes nothing(0, 4);
     CHECK(testing::run(make(TN_OP_SUM, {f32({2, 0})}, f32({2, 1})), {&nothing}, isa_reference)[0].as<float>()[1] == 0);
 }
@@ -216,7 +228,8 @@ TEST_CASE("matmul: batches broadcast by whole multiples, rows of any stride") {
     for (const Shapes &s : shapes) {
         const Bytes as = random.f32(s.a), bs = random.f32(s.b);
         const int64_t m = s.y.shape[s.y.rank - 2], n = s.y.last(), k = s.a.last(), batches = s.y.rows() / m;
-        const int64_t b_batches = std::max<int64_t>(1, s.b.rows() / n), last_batch = s.y.rank == 4 ? s.y.shape[1] : batches;
+        const int64_t b_batches = std::max<int64_t>(1, s.b.rows() / n),
+                      last_batch = s.y.rank == 4 ? s.y.shape[1] : batches;
         std::vector<double> expected;
         for (int64_t i = 0; i < batches * m * n; ++i) {
             const int64_t batch = i / (m * n), row = i / n % m, column = i % n;

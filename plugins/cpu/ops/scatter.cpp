@@ -47,15 +47,20 @@ std::string refuse(const Problem &p) {
     for (uint32_t i = 1; p.in.size() > 1 && i < p.in[1].rank; ++i) {
         check.require([&] { return p.in[0].shape[i] == p.in[1].shape[i]; }, "rows and table differ in size");
     }
-    return check.require([&] { return p.in[2].rank == 1 && p.in[2].shape[0] == p.in[1].shape[0]; }, "ids aren't [k]").reason();
+    return check.require([&] { return p.in[2].rank == 1 && p.in[2].shape[0] == p.in[1].shape[0]; }, "ids aren't [k]")
+        .reason();
 }
 
-std::unique_ptr<Kernel> make(const Problem &p, Features features) { return std::make_unique<ScatterKernel>(p, features); }
+std::unique_ptr<Kernel> make(const Problem &p, Features features) {
+    return std::make_unique<ScatterKernel>(p, features);
+}
 
 constexpr Op k_ops[] = {{TN_OP_SCATTER_ROWS, refuse, make}, {TN_OP_KV_APPEND, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_scatter() { return k_ops; }
+std::span<const Op> ops_scatter() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

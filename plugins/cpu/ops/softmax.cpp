@@ -8,14 +8,17 @@ namespace {
 std::string refuse(const Problem &p) {
     Check check(p);
     check.in(0, {TN_TYPE_ID_F32}).optional_in(1, {TN_TYPE_ID_F32}).activation_out(0);
-    check.require([&] { return p.in[0].rank >= 1 && p.out[0].same_shape(p.in[0]); }, "input and output differ in shape");
-    return check.require([&] { return p.input(1) == nullptr || p.in[1].same_shape(p.in[0]); }, "the mask isn't broadcast to x")
+    check.require([&] { return p.in[0].rank >= 1 && p.out[0].same_shape(p.in[0]); },
+                  "input and output differ in shape");
+    return check
+        .require([&] { return p.input(1) == nullptr || p.in[1].same_shape(p.in[0]); }, "the mask isn't broadcast to x")
         .reason();
 }
 
 std::unique_ptr<Kernel> make(const Problem &p, Features features) {
-    return make_kernel([x = p.in[0], mask = p.input(1) != nullptr ? p.in[1] : Operand(), scale = p.as<tn_params_softmax>().scale,
-                        max = choose_max(features), exp_sum = choose_exp_sum(features)](const Args &args, Crew &crew) {
+    return make_kernel([x = p.in[0], mask = p.input(1) != nullptr ? p.in[1] : Operand(),
+                        scale = p.as<tn_params_softmax>().scale, max = choose_max(features),
+                        exp_sum = choose_exp_sum(features)](const Args &args, Crew &crew) {
         const int64_t n = x.last(), step = x.last_stride() / int64_t(sizeof(float));
         const int64_t mask_step = mask.last_stride() / int64_t(sizeof(float));
         const auto [first, last] = crew.share(x.rows());
@@ -38,6 +41,8 @@ constexpr Op k_ops[] = {{TN_OP_SOFTMAX, refuse, make}};
 
 }  // namespace
 
-std::span<const Op> ops_softmax() { return k_ops; }
+std::span<const Op> ops_softmax() {
+    return k_ops;
+}
 
 }  // namespace tenon::cpu

@@ -59,13 +59,14 @@ inline void weighted_rows(const float *p, int64_t p_stride, const float *v, int6
     for (; j < d; j += 8) weighted<rows, 1>(p, p_stride, v + j, n, d, tail_mask(d - j), keep, acc + j);
 }
 
-// Sine and cosine of 2 pi t in double, for |t| of any size: the quarter turns are taken off exactly, the rest is at most
-// pi / 4 and goes through the series (errors below 1e-10).
+// Sine and cosine of 2 pi t in double, for |t| of any size: the quarter turns are taken off exactly, the rest is at
+// most pi / 4 and goes through the series (errors below 1e-10).
 inline void sine_cosine(__m256d t, __m256d &sine, __m256d &cosine) {
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     t = _mm256_sub_pd(t, _mm256_round_pd(t, nearest));
     const __m256d quarters = _mm256_round_pd(_mm256_mul_pd(t, _mm256_set1_pd(4.0)), nearest);
-    const __m256d r = _mm256_mul_pd(_mm256_fnmadd_pd(quarters, _mm256_set1_pd(0.25), t), _mm256_set1_pd(6.283185307179586));
+    const __m256d r =
+        _mm256_mul_pd(_mm256_fnmadd_pd(quarters, _mm256_set1_pd(0.25), t), _mm256_set1_pd(6.283185307179586));
     const __m256d z = _mm256_mul_pd(r, r);
     __m256d s = _mm256_set1_pd(-1.0 / 39916800), c = _mm256_set1_pd(-1.0 / 3628800);
     const double sine_terms[] = {1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6};
@@ -87,14 +88,30 @@ inline void sine_cosine(__m256d t, __m256d &sine, __m256d &cosine) {
 
 }  // namespace
 
-void exp_avx2(const float *x, float *y, int64_t n) { unary<exp8>(x, y, n); }
-void tanh_avx2(const float *x, float *y, int64_t n) { unary<tanh8>(x, y, n); }
-void sigmoid_avx2(const float *x, float *y, int64_t n) { unary<sigmoid8>(x, y, n); }
-void silu_avx2(const float *x, float *y, int64_t n) { unary<silu8>(x, y, n); }
-void gelu_avx2(const float *x, float *y, int64_t n) { unary<gelu8>(x, y, n); }
-void gelu_quick_avx2(const float *x, float *y, int64_t n) { unary<gelu_quick8>(x, y, n); }
-void swiglu_avx2(const float *gate, const float *up, float *y, int64_t n) { gated<silu8>(gate, up, y, n); }
-void geglu_avx2(const float *gate, const float *up, float *y, int64_t n) { gated<gelu8>(gate, up, y, n); }
+void exp_avx2(const float *x, float *y, int64_t n) {
+    unary<exp8>(x, y, n);
+}
+void tanh_avx2(const float *x, float *y, int64_t n) {
+    unary<tanh8>(x, y, n);
+}
+void sigmoid_avx2(const float *x, float *y, int64_t n) {
+    unary<sigmoid8>(x, y, n);
+}
+void silu_avx2(const float *x, float *y, int64_t n) {
+    unary<silu8>(x, y, n);
+}
+void gelu_avx2(const float *x, float *y, int64_t n) {
+    unary<gelu8>(x, y, n);
+}
+void gelu_quick_avx2(const float *x, float *y, int64_t n) {
+    unary<gelu_quick8>(x, y, n);
+}
+void swiglu_avx2(const float *gate, const float *up, float *y, int64_t n) {
+    gated<silu8>(gate, up, y, n);
+}
+void geglu_avx2(const float *gate, const float *up, float *y, int64_t n) {
+    gated<gelu8>(gate, up, y, n);
+}
 
 void rms_norm_avx2(const float *x, const float *w, float *y, int64_t n, float eps) {
     __m256 part[4];
@@ -166,7 +183,8 @@ void rope_table_avx2(const double *turns, int64_t count, double position, float 
     const __m128 factor = _mm_set1_ps(magnitude);
     for (int64_t i = 0; i < count; i += 4) {
         const __m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count - i), _mm256_setr_epi64x(0, 1, 2, 3));
-        const __m128i narrow = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(mask, _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0)));
+        const __m128i narrow =
+            _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(mask, _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0)));
         __m256d sine, cosine;
         sine_cosine(_mm256_mul_pd(_mm256_maskload_pd(turns + i, mask), p), sine, cosine);
         _mm_maskstore_ps(table + i, narrow, _mm_mul_ps(_mm256_cvtpd_ps(cosine), factor));

@@ -1,5 +1,5 @@
-// AVX2: products with quantised activations. 8-bit products are summed in pairs (maddubs) and fours (madd), scaled once per
-// block of 32. maddubs can't saturate here: 4-bit weights give at most 2 * 15 * 127, 8-bit ones 2 * 128 * 127.
+// AVX2: products with quantised activations. 8-bit products are summed in pairs (maddubs) and fours (madd), scaled once
+// per block of 32. maddubs can't saturate here: 4-bit weights give at most 2 * 15 * 127, 8-bit ones 2 * 128 * 127.
 #include "rows/simd_avx2.h"
 
 namespace tenon::cpu {
@@ -19,7 +19,9 @@ inline __m256i nibbles(const uint8_t *at) {
     return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(raw, 4), raw), _mm256_set1_epi8(15));
 }
 
-inline __m256i bytes(const void *at) { return _mm256_loadu_si256(static_cast<const __m256i *>(at)); }
+inline __m256i bytes(const void *at) {
+    return _mm256_loadu_si256(static_cast<const __m256i *>(at));
+}
 
 inline __m128 halves(const uint8_t *at, int count) {
     int word = 0;
@@ -27,7 +29,8 @@ inline __m128 halves(const uint8_t *at, int count) {
     return _mm_cvtph_ps(_mm_cvtsi32_si128(word));
 }
 
-// What a block of each type is: its bytes, integer products, and (scale, minimum) times (scale, sum) of the activations.
+// What a block of each type is: its bytes, integer products, and (scale, minimum) times (scale, sum) of the
+// activations.
 struct Q41 {
     static constexpr int64_t block_bytes = 20;
     static constexpr bool has_min = true;
@@ -65,7 +68,8 @@ inline void dot_rows(const uint8_t *w, int64_t row_bytes, int64_t blocks, Q8Row 
     }
     for (int64_t b = 0; b < blocks; ++b) {
         for (int64_t line = 0; line < rows * T::block_bytes; line += 64) {
-            _mm_prefetch(reinterpret_cast<const char *>(w + k_prefetch_bytes + b * rows * T::block_bytes + line), _MM_HINT_T0);
+            _mm_prefetch(reinterpret_cast<const char *>(w + k_prefetch_bytes + b * rows * T::block_bytes + line),
+                         _MM_HINT_T0);
         }
         const __m256i xq = bytes(x.q + b * q8_block);
         const __m128 pair = _mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double *>(x.pairs + 2 * b)));
@@ -150,7 +154,8 @@ inline void tile_f32(const float *const *w, const float *const *x, int64_t n, fl
         const __m256i mask = tail_mask(n - i);
         for (int r = 0; r < panel_rows; ++r) {
             const __m256 wv = _mm256_maskload_ps(w[r] + i, mask);
-            for (int t = 0; t < tokens; ++t) sum[r][t] = _mm256_fmadd_ps(wv, _mm256_maskload_ps(x[t] + i, mask), sum[r][t]);
+            for (int t = 0; t < tokens; ++t)
+                sum[r][t] = _mm256_fmadd_ps(wv, _mm256_maskload_ps(x[t] + i, mask), sum[r][t]);
         }
     }
     for (int t = 0; t < tokens; ++t) {
@@ -171,7 +176,8 @@ void dot_q8_q8_0_avx2(const uint8_t *w, int64_t row_bytes, int64_t rows, int64_t
     dot_q8<Q80>(w, row_bytes, rows, blocks, x, y);
 }
 
-void tile_q8_unsigned_avx2(const Q8Panel &w, const Q8Row *x, int64_t tokens, int64_t first, int64_t blocks, float *sums) {
+void tile_q8_unsigned_avx2(const Q8Panel &w, const Q8Row *x, int64_t tokens, int64_t first, int64_t blocks,
+                           float *sums) {
     tile_q8_all<false>(w, x, tokens, first, blocks, sums);
 }
 void tile_q8_signed_avx2(const Q8Panel &w, const Q8Row *x, int64_t tokens, int64_t first, int64_t blocks, float *sums) {

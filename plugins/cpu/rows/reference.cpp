@@ -1,5 +1,5 @@
-// Plain rows of the shared inner kernels, and the lists in which they come last. Sums run over several partial sums: that
-// keeps rounding errors small and lets the compiler use the vectors that it has.
+// Plain rows of the shared inner kernels, and the lists in which they come last. Sums run over several partial sums:
+// that keeps rounding errors small and lets the compiler use the vectors that it has.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -74,8 +74,8 @@ float exp_sum(float *x, int64_t n, float max) {
     return sum;
 }
 
-void weighted_sum(const float *p, int64_t p_stride, const float *v, int64_t n, int64_t d, int64_t rows, const float *keep,
-                  float *acc) {
+void weighted_sum(const float *p, int64_t p_stride, const float *v, int64_t n, int64_t d, int64_t rows,
+                  const float *keep, float *acc) {
     for (int64_t r = 0; r < rows; ++r, p += p_stride, acc += d) {
         for (int64_t j = 0; j < d; ++j) acc[j] *= keep[r];
         for (int64_t i = 0; i < n; ++i) {
@@ -97,11 +97,23 @@ constexpr Row<UnaryFn> k_tanh[] = {{"avx2", isa_avx2, tanh_avx2}, {"reference", 
 
 }  // namespace
 
-QuantizeQ8Fn choose_quantize_q8(Features have) noexcept { return choose(k_quantize_q8, have).fn; }
-TileF32Fn choose_tile_f32(Features have) noexcept { return choose(k_tile_f32, have).fn; }
-MaxFn choose_max(Features have) noexcept { return choose(k_max, have).fn; }
-ExpSumFn choose_exp_sum(Features have) noexcept { return choose(k_exp_sum, have).fn; }
-WeightedSumFn choose_weighted_sum(Features have) noexcept { return choose(k_weighted_sum, have).fn; }
-UnaryFn choose_tanh(Features have) noexcept { return choose(k_tanh, have).fn; }
+QuantizeQ8Fn choose_quantize_q8(Features have) noexcept {
+    return choose(k_quantize_q8, have).fn;
+}
+TileF32Fn choose_tile_f32(Features have) noexcept {
+    return choose(k_tile_f32, have).fn;
+}
+MaxFn choose_max(Features have) noexcept {
+    return choose(k_max, have).fn;
+}
+ExpSumFn choose_exp_sum(Features have) noexcept {
+    return choose(k_exp_sum, have).fn;
+}
+WeightedSumFn choose_weighted_sum(Features have) noexcept {
+    return choose(k_weighted_sum, have).fn;
+}
+UnaryFn choose_tanh(Features have) noexcept {
+    return choose(k_tanh, have).fn;
+}
 
 }  // namespace tenon::cpu

@@ -1,8 +1,8 @@
 // Function types of the inner kernels, and the rows that need more than the baseline instruction set.
 //
-// This header is included by files compiled for one instruction set (*_avx2.cpp). It must stay free of inline functions and
-// of templates, as must what those files include: the linker keeps one copy of an inline function, and if that is the copy
-// with AVX2 in it, the plugin dies on a machine without.
+// This header is included by files compiled for one instruction set (*_avx2.cpp). It must stay free of inline functions
+// and of templates, as must what those files include: the linker keeps one copy of an inline function, and if that is
+// the copy with AVX2 in it, the plugin dies on a machine without.
 #pragma once
 
 #include <stddef.h>
@@ -30,8 +30,8 @@ struct Q8Panel {
 // dst[i] = element i of src, n elements (whole blocks), src at any address.
 using DecodeFn = void (*)(const void *src, float *dst, int64_t n);
 
-// x[n] -> Q8, n a multiple of 32: scale = max |x| / 127, q = x / scale rounded to nearest. A block that holds a NaN or an
-// infinity gets scale NaN, so that every product with it is NaN.
+// x[n] -> Q8, n a multiple of 32: scale = max |x| / 127, q = x / scale rounded to nearest. A block that holds a NaN or
+// an infinity gets scale NaN, so that every product with it is NaN.
 using QuantizeQ8Fn = void (*)(const float *x, int64_t n, int8_t *q, float *pairs, float *sums);
 
 // y[r] = row r of W times x: rows of row_bytes, the same number of blocks in each.
@@ -66,8 +66,8 @@ using WeightedSumFn = void (*)(const float *p, int64_t p_stride, const float *v,
 // table[i] = cos, table[count + i] = sin of 2 pi turns[i] * position, both times magnitude.
 using RopeTableFn = void (*)(const double *turns, int64_t count, double position, float magnitude, float *table);
 
-#define TENON_CPU_TYPE_ROWS(type, isa)                                               \
-    void decode_##type##_##isa(const void *src, float *dst, int64_t n);              \
+#define TENON_CPU_TYPE_ROWS(type, isa)                                                                                \
+    void decode_##type##_##isa(const void *src, float *dst, int64_t n);                                               \
     void dot_q8_##type##_##isa(const uint8_t *w, int64_t row_bytes, int64_t rows, int64_t blocks, Q8Row x, float *y); \
     void unpack_##type##_##isa(const uint8_t *w, int64_t blocks, int8_t *q, float *scale, float *min)
 TENON_CPU_TYPE_ROWS(q4_0, avx2);
@@ -79,7 +79,8 @@ void decode_bf16_avx2(const void *src, float *dst, int64_t n);
 void encode_f16_avx2(const float *x, void *dst, int64_t n);
 
 void quantize_q8_avx2(const float *x, int64_t n, int8_t *q, float *pairs, float *sums);
-void tile_q8_unsigned_avx2(const Q8Panel &w, const Q8Row *x, int64_t tokens, int64_t first, int64_t blocks, float *sums);
+void tile_q8_unsigned_avx2(const Q8Panel &w, const Q8Row *x, int64_t tokens, int64_t first, int64_t blocks,
+                           float *sums);
 void tile_q8_signed_avx2(const Q8Panel &w, const Q8Row *x, int64_t tokens, int64_t first, int64_t blocks, float *sums);
 void tile_f32_avx2(const float *const *w, const float *const *x, int64_t tokens, int64_t n, float *sums);
 

@@ -1,4 +1,5 @@
-// Small vector helpers for the files that are compiled for AVX2, FMA and F16C. All of it has internal linkage: see rows.h.
+// Small vector helpers for the files that are compiled for AVX2, FMA and F16C. All of it has internal linkage: see
+// rows.h.
 #pragma once
 
 #include <immintrin.h>
@@ -25,12 +26,14 @@ namespace {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(int(n < 8 ? n : 8)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// exp to within 2 units in the last place over the whole range; exp(-inf) = 0, NaN stays. x = k ln 2 + r; the polynomial is
-// the series of exp up to r^7 (|r| <= ln 2 / 2); 2^k is applied in two halves, so that subnormal results come out right.
+// exp to within 2 units in the last place over the whole range; exp(-inf) = 0, NaN stays. x = k ln 2 + r; the
+// polynomial is the series of exp up to r^7 (|r| <= ln 2 / 2); 2^k is applied in two halves, so that subnormal results
+// come out right.
 [[maybe_unused]] inline __m256 exp8(__m256 x) {
     // The second operand is what these answer for a NaN.
     x = _mm256_min_ps(_mm256_set1_ps(89.0f), _mm256_max_ps(_mm256_set1_ps(-104.0f), x));
-    const __m256 k = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256 k =
+        _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256 r = _mm256_fnmadd_ps(k, _mm256_set1_ps(0.693145752f), x);
     r = _mm256_fnmadd_ps(k, _mm256_set1_ps(1.42860677e-6f), r);
     __m256 p = _mm256_set1_ps(1.0f / 5040);
@@ -53,7 +56,9 @@ namespace {
     return _mm256_div_ps(one, _mm256_add_ps(one, exp8(_mm256_xor_ps(x, _mm256_set1_ps(-0.0f)))));
 }
 
-[[maybe_unused]] inline __m256 silu8(__m256 x) { return _mm256_mul_ps(x, sigmoid8(x)); }
+[[maybe_unused]] inline __m256 silu8(__m256 x) {
+    return _mm256_mul_ps(x, sigmoid8(x));
+}
 
 // x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), which equals 0.5 x (1 + tanh(half of that)) without its cancellation.
 [[maybe_unused]] inline __m256 gelu8(__m256 x) {

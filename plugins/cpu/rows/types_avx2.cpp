@@ -4,7 +4,9 @@
 namespace tenon::cpu {
 namespace {
 
-inline __m128i load16(const void *at) { return _mm_loadu_si128(static_cast<const __m128i *>(at)); }
+inline __m128i load16(const void *at) {
+    return _mm_loadu_si128(static_cast<const __m128i *>(at));
+}
 
 inline float half_at(const uint8_t *at) {
     uint16_t half;
@@ -150,9 +152,11 @@ void quantize_q8_avx2(const float *x, int64_t n, int8_t *q, float *pairs, float 
             rounded[i] = _mm256_cvtps_epi32(scaled);
             total = _mm256_add_epi32(total, rounded[i]);
         }
-        const __m256i low = _mm256_packs_epi32(rounded[0], rounded[1]), high = _mm256_packs_epi32(rounded[2], rounded[3]);
+        const __m256i low = _mm256_packs_epi32(rounded[0], rounded[1]),
+                      high = _mm256_packs_epi32(rounded[2], rounded[3]);
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-        _mm256_storeu_si256(reinterpret_cast<__m256i *>(q), _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order));
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(q),
+                            _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order));
         __m128i t = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
         t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
         t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1));

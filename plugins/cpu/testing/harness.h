@@ -28,7 +28,9 @@ public:
     const T *as() const {
         return reinterpret_cast<const T *>(data());
     }
-    bool operator==(const Bytes &other) const { return size_ == other.size_ && std::memcmp(data(), other.data(), size_) == 0; }
+    bool operator==(const Bytes &other) const {
+        return size_ == other.size_ && std::memcmp(data(), other.data(), size_) == 0;
+    }
 
 private:
     std::vector<std::byte> store_;
@@ -79,7 +81,8 @@ Team &team_of(unsigned threads);
 
 // Runs the problem as a plan would: the op's table row, scratch filled with rubbish, outputs filled with rubbish unless
 // given. Checks that it isn't refused.
-std::vector<Bytes> run(const Problem &problem, const std::vector<const Bytes *> &inputs, Features features, unsigned threads = 1);
+std::vector<Bytes> run(const Problem &problem, const std::vector<const Bytes *> &inputs, Features features,
+                       unsigned threads = 1);
 // The same with outputs prepared by the caller (in-place ops).
 void run_on(const Kernel &kernel, const std::vector<const std::byte *> &inputs, const std::vector<std::byte *> &outputs,
             unsigned threads);

@@ -1,4 +1,5 @@
-// Decoders against the values that another implementation gives, and each faster row against the plain one, bit for bit.
+// Decoders against the values that another implementation gives, and each faster row against the plain one, bit for
+// bit.
 #include <bit>
 
 #include "encode.h"
@@ -19,7 +20,8 @@ struct Sample {
 };
 
 const std::vector<Sample> &samples() {
-#define TENON_LIST(...) {__VA_ARGS__}
+#define TENON_LIST(...) \
+    { __VA_ARGS__ }
 #define TENON_DECODE(type, bytes, values) {TN_TYPE_ID_##type, bytes, values},
     static const std::vector<Sample> all = {
 #include "types/decode_table.inc"
@@ -103,7 +105,8 @@ TEST_CASE("types: quantised activations are the same on every row, and within ha
         q[i].resize(x.size());
         pairs[i].resize(size_t(blocks) * 2);
         sums[i].resize(size_t(blocks));
-        choose_quantize_q8(i == 0 ? isa_reference : detect_isa())(x.data(), n, q[i].data(), pairs[i].data(), sums[i].data());
+        choose_quantize_q8(i == 0 ? isa_reference : detect_isa())(x.data(), n, q[i].data(), pairs[i].data(),
+                                                                  sums[i].data());
     }
     CHECK(q[0] == q[1]);
     CHECK(pairs[0] == pairs[1]);
