@@ -139,7 +139,7 @@ struct Border {
     static void attach(Instance &instance, const PluginInfo &info, const tn_host &host, const tn_registrar &registrar) {
         instance.host_ = host;
         instance.info_ = &info;
-        instance.registrar_ = std::make_unique<Registrar>(instance, registrar);
+        instance.registrar_ = std::make_unique<Registrar>(registrar);
     }
     /// What was registered goes before the author's own members do.
     static void clear(Instance &instance) { instance.registrar_->clear(); }

@@ -64,7 +64,10 @@ private:
 /// Where an instance registers what it brings. [any]; what is added lives until unload, also after a withdrawal (D14).
 class Registrar {
 public:
-    Registrar(Instance &instance, const tn_registrar &table) : instance_(instance), t_(table) {}
+    explicit Registrar(const tn_registrar &table);
+    Registrar(const Registrar &) = delete;
+    Registrar &operator=(const Registrar &) = delete;
+    ~Registrar();
 
     Adapter &add(std::unique_ptr<Adapter> adapter);
     /// Its devices answer TN_DEVICE_LOST from here on, nobody waits for them any longer.
@@ -83,7 +86,6 @@ private:
     void drop(std::vector<std::unique_ptr<T>> &list, const T &object);
     void clear();
 
-    Instance &instance_;
     tn_registrar t_;
     std::mutex mutex_;  // of the lists; never held across a call to the host (D10)
     std::vector<std::unique_ptr<Adapter>> adapters_;

@@ -9,6 +9,9 @@ namespace tenon::plugin {
 inline Instance::Instance() = default;
 inline Instance::~Instance() = default;
 
+inline Registrar::Registrar(const tn_registrar &table) : t_(table) {}
+inline Registrar::~Registrar() = default;
+
 inline void Device::set_option(std::string_view key, std::string_view) {
     fail(TN_NOT_FOUND, "no option '", key, "'");
 }
