@@ -13,18 +13,24 @@ uint64_t tenon::fixture::allocations_of_thread() {
     return t_allocations;
 }
 
-// The other forms of new and delete that the standard library has end in these. Not inlined: the compiler would see a
-// free where it knows of a new, and warn.
+// All plain forms, the ones that don't throw too: a sanitizer brings its own for those that are left out, and a pair
+// must not be mixed. Not inlined: the compiler would see a free where it knows of a new, and warn.
 #define TENON_NOINLINE __attribute__((noinline))
-TENON_NOINLINE void *operator new(std::size_t bytes) {
+TENON_NOINLINE void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
     ++t_allocations;
-    if (void *memory = std::malloc(bytes ? bytes : 1)) return memory;
+    return std::malloc(bytes ? bytes : 1);
+}
+TENON_NOINLINE void *operator new(std::size_t bytes) {
+    if (void *memory = operator new(bytes, std::nothrow)) return memory;
     throw std::bad_alloc();
 }
 TENON_NOINLINE void operator delete(void *memory) noexcept {
     std::free(memory);
 }
 TENON_NOINLINE void operator delete(void *memory, std::size_t) noexcept {
+    std::free(memory);
+}
+TENON_NOINLINE void operator delete(void *memory, const std::nothrow_t &) noexcept {
     std::free(memory);
 }
 

@@ -173,8 +173,16 @@ TEST_CASE("registry: each refusal before opening is kept with its reason") {
     auto registry = registry_of(only({dir.path()}, lines));
     auto outcomes = registry->outcomes();
     REQUIRE(outcomes.size() == 11);
-    const char *expected[] = {"no manifest.json", "pdp11", "'warp_drive'", "sanitizer", "missing.so is missing",
-                              "unknown key",      "1.900", "others",       "byte 16",   "no manifest.json"};
+    const char *expected[] = {"no manifest.json",
+                              "pdp11",
+                              "'warp_drive'",
+                              "'undefined,memory'",
+                              "missing.so is missing",
+                              "unknown key",
+                              "1.900",
+                              "others",
+                              "byte 16",
+                              "no manifest.json"};
     for (size_t i = 0; i < 10; ++i) {
         CHECK(outcomes[i].state == State::refused);
         CHECK_HAS(outcomes[i].reason, expected[i]);

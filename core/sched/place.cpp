@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
+#include <cctype>
+
+#include "base/pattern.h"
 
 namespace tenon {
 
@@ -30,14 +32,6 @@ namespace {
 
 bool same_name(std::string_view a, std::string_view b) {
     return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-Result<std::regex> compile(const std::string &pattern) {
-    try {
-        return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error &error) {
-        return Status::invalid_argument(fmt::format("pin '{}': no regular expression: {}", pattern, error.what()));
-    }
 }
 
 /// Works through the steps; `nodes` and `values` are what the later steps see of the earlier ones.
@@ -246,7 +240,7 @@ Result<Pin> Pin::parse(std::string_view text) {
     if (at == std::string_view::npos || at == 0 || at + 1 == text.size())
         return Status::invalid_argument(fmt::format("pin '{}' isn't REGEX=DEVICE", text));
     Pin pin{std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
-    TENON_TRY(compile(pin.pattern).status());
+    if (auto pattern = Pattern::compile(pin.pattern); !pattern.ok()) return std::move(pattern).status().in("pin");
     return pin;
 }
 
@@ -258,9 +252,9 @@ Result<std::vector<uint32_t>> resolve_pins(const Graph &graph, const DeviceList 
         });
         if (device == devices.end())
             return Status::not_found(fmt::format("pin '{}={}': no such device in the list", pin.pattern, pin.device));
-        TENON_ASSIGN(const std::regex pattern, compile(pin.pattern));
+        TENON_ASSIGN(const Pattern pattern, Pattern::compile(pin.pattern));
         for (NodeId node = 0; node < pinned.size(); ++node)
-            if (pinned[node] == k_no_value && std::regex_search(graph.nodes()[node].name, pattern))
+            if (pinned[node] == k_no_value && pattern.found_in(graph.nodes()[node].name))
                 pinned[node] = uint32_t(device - devices.begin());
     }
     return pinned;

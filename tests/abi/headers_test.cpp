@@ -1,4 +1,4 @@
-// The headers in C and in C++ agree, sizes are those of 1.0, and the two helpers do what their comments say.
+// The headers in C and in C++ agree, sizes are those of 1.0, and tn_read and tn_write do what their comments say.
 #include <doctest/doctest.h>
 #include <cstring>
 #include <vector>

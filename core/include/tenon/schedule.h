@@ -25,7 +25,7 @@ struct Assignment {
     Reason reason = Reason::none;
 };
 
-/// Nodes whose names contain a match of `pattern` (ECMAScript regular expression, searched) go to `device`.
+/// Nodes whose names contain a match of `pattern` (Perl-compatible regular expression, searched) go to `device`.
 struct Pin {
     std::string pattern;
     std::string device;  // name as in the device list, without regard to case

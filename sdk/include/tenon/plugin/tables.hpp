@@ -31,8 +31,7 @@ inline constexpr tn_adapter_api kAdapterApi = {
     }};
 
 inline constexpr tn_device_api kDeviceApi = {
-    TN_SIZE_DEVICE_API,
-    nullptr,
+    TN_SIZE_DEVICE_API, nullptr,
     /* close */
     [](tn_device h) noexcept {
         if (Device *d = from(h)) Border::take_back(d->instance(), d);
@@ -92,8 +91,7 @@ inline constexpr tn_device_api kDeviceApi = {
     }};
 
 inline constexpr tn_buffer_type_api kBufferTypeApi = {
-    TN_SIZE_BUFFER_TYPE_API,
-    nullptr,
+    TN_SIZE_BUFFER_TYPE_API, nullptr,
     /* info */
     [](tn_buffer_type h, tn_buffer_type_info *out) noexcept -> tn_status {
         return call(h, [&](BufferType &t) { write_struct(out, describe(t)); });
@@ -128,8 +126,7 @@ inline constexpr tn_buffer_type_api kBufferTypeApi = {
     }};
 
 inline constexpr tn_buffer_api kBufferApi = {
-    TN_SIZE_BUFFER_API,
-    nullptr,
+    TN_SIZE_BUFFER_API, nullptr,
     /* destroy */
     [](tn_buffer h) noexcept {
         if (Buffer *b = from(h)) Border::take_back(b->type().instance(), b);

@@ -12,8 +12,7 @@ inline void check_same_device(const Event &event, const Stream &stream) {
 }
 
 inline constexpr tn_stream_api kStreamApi = {
-    TN_SIZE_STREAM_API,
-    nullptr,
+    TN_SIZE_STREAM_API, nullptr,
     /* create */
     [](tn_device h, tn_stream *out) noexcept -> tn_status {
         return call(h, [&](Device &d) {
@@ -65,8 +64,7 @@ inline constexpr tn_stream_api kStreamApi = {
         return call(h, [&](Stream &s) { s.synchronize(timeout_ns); });
     }};
 
-inline constexpr tn_event_api kEventApi = {TN_SIZE_EVENT_API,
-                                           nullptr,
+inline constexpr tn_event_api kEventApi = {TN_SIZE_EVENT_API, nullptr,
                                            /* create */
                                            [](tn_device h, tn_event *out) noexcept -> tn_status {
                                                return call(h, [&](Device &d) {
@@ -134,8 +132,7 @@ inline void check_same_graph(const GraphView &now, const GraphView &next) {
 }
 
 inline constexpr tn_plan_api kPlanApi = {
-    TN_SIZE_PLAN_API,
-    nullptr,
+    TN_SIZE_PLAN_API, nullptr,
     /* prepare */
     [](tn_device h, const tn_graph *graph, tn_plan *out) noexcept -> tn_status {
         return call(h, [&](Device &d) {

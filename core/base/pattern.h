@@ -1,0 +1,23 @@
+// A regular expression that is searched in names: PCRE2 behind a small value.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tenon/status.h"
+
+namespace tenon {
+
+class Pattern {
+public:
+    /// invalid_argument says what is wrong and at which character.
+    static Result<Pattern> compile(const std::string &text);
+    /// Whether some part of `subject` matches. A subject on which the search gives up doesn't match. Any thread.
+    bool found_in(std::string_view subject) const;
+
+private:
+    std::shared_ptr<const void> code_;
+};
+
+}  // namespace tenon
