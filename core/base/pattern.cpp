@@ -18,9 +18,8 @@ Result<Pattern> Pattern::compile(const std::string &text) {
                                                     reinterpret_cast<const char *>(message), at + 1));
     }
     Pattern pattern;
-    pattern.code_ = std::shared_ptr<const void>(code, [](const void *p) {
-        pcre2_code_free(static_cast<pcre2_code *>(const_cast<void *>(p)));
-    });
+    pattern.code_ = std::shared_ptr<const void>(
+        code, [](const void *p) { pcre2_code_free(static_cast<pcre2_code *>(const_cast<void *>(p))); });
     return pattern;
 }
 

@@ -1,5 +1,5 @@
-// A graph as plugins see it: flat arrays of plain values (tn_graph). Holds indices and numbers only; names and params stay
-// with whoever gave them and must outlive it.
+// A graph as plugins see it: flat arrays of plain values (tn_graph). Holds indices and numbers only; names and params
+// stay with whoever gave them and must outlive it.
 #pragma once
 
 #include <deque>

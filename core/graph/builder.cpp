@@ -158,8 +158,8 @@ std::vector<ValueId> GraphBuilder::add_node(const OpInfo *op, std::vector<ValueI
             value.offset = input.offset;
             value.stride_bytes = input.stride_bytes;
             if (values_[value.view_of].flags & (TN_VALUE_WEIGHT | TN_VALUE_INPUT))
-                return refuse(Status::invalid_argument(fmt::format("'{}' can't be changed in place: it is no state",
-                                                                   values_[value.view_of].name)));
+                return refuse(Status::invalid_argument(
+                    fmt::format("'{}' can't be changed in place: it is no state", values_[value.view_of].name)));
         }
         node.outputs.push_back(out);
     }

@@ -58,7 +58,8 @@ private:
             }
             if (!builder_.known(results[i])) break;
             const Value &result = builder_.values_[results[i]];
-            const bool own = result.view_of == k_no_value && result.producer != k_no_value && result.shape == output.shape;
+            const bool own =
+                result.view_of == k_no_value && result.producer != k_no_value && result.shape == output.shape;
             settled.push_back(own ? results[i] : builder_.copy(results[i]));
         }
         return settled;

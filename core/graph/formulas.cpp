@@ -12,9 +12,13 @@ ValueId GraphBuilder::copy(ValueId x, std::optional<DType> type, std::string nam
     return outputs.empty() ? k_no_value : outputs[0];
 }
 
-ValueId GraphBuilder::add(ValueId a, ValueId b, std::string name) { return node(TN_OP_ADD, {a, b}, {}, std::move(name)); }
+ValueId GraphBuilder::add(ValueId a, ValueId b, std::string name) {
+    return node(TN_OP_ADD, {a, b}, {}, std::move(name));
+}
 
-ValueId GraphBuilder::mul(ValueId a, ValueId b, std::string name) { return node(TN_OP_MUL, {a, b}, {}, std::move(name)); }
+ValueId GraphBuilder::mul(ValueId a, ValueId b, std::string name) {
+    return node(TN_OP_MUL, {a, b}, {}, std::move(name));
+}
 
 ValueId GraphBuilder::affine(ValueId x, float a, float b, std::string name) {
     tn_params_affine params{};

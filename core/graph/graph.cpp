@@ -38,12 +38,15 @@ const OpInfo *find_op(const OpSet *ops, std::string_view name) {
 
 ValueId Graph::find(std::string_view value_name) const {
     for (ValueId id = 0; id < values().size(); ++id)
-        if (values()[id].name == value_name && (values()[id].view_of == k_no_value || values()[id].producer != k_no_value))
+        if (values()[id].name == value_name &&
+            (values()[id].view_of == k_no_value || values()[id].producer != k_no_value))
             return id;
     return k_no_value;
 }
 
-const OpInfo &Graph::op(const Node &node) const { return *find_op(body_->ops, node.op); }
+const OpInfo &Graph::op(const Node &node) const {
+    return *find_op(body_->ops, node.op);
+}
 
 namespace {
 

@@ -74,11 +74,16 @@ TEST_CASE("graph: views are composed down to the base") {
 }
 
 TEST_CASE("graph: block types are cut and turned only between blocks") {
-    CHECK(failure([](GraphBuilder &b) { b.slice(b.weight("w", DType::q4_1, {4, 64}), 1, 16, 32); }).message().find("between blocks") !=
-          std::string::npos);
+    CHECK(failure([](GraphBuilder &b) {
+              b.slice(b.weight("w", DType::q4_1, {4, 64}), 1, 16, 32);
+          })
+              .message()
+              .find("between blocks") != std::string::npos);
     CHECK(failure([](GraphBuilder &b) {
               b.permute(b.weight("w", DType::q4_1, {64, 64}), std::array<uint32_t, 2>{1, 0});
-          }).message().find("last dimension") != std::string::npos);
+          })
+              .message()
+              .find("last dimension") != std::string::npos);
     GraphBuilder b;
     const ValueId half = b.slice(b.weight("w", DType::q4_1, {4, 64}), 1, 32, 32);
     CHECK(b.value(half).offset == 20);
@@ -109,7 +114,9 @@ TEST_CASE("graph: wrong uses are answers") {
     CHECK(!failure([](GraphBuilder &b) { b.node(TN_OP_RESHAPE, {b.input("x", DType::f32, {1})}); }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.node(TN_OP_SOFTMAX, {b.input("x", DType::f32, {1})}); }).ok());  // no params
     CHECK(!failure([](GraphBuilder &b) { b.node("acme.conv", {b.input("x", DType::f32, {1})}); }).ok());
-    CHECK(!failure([](GraphBuilder &b) { b.add(b.input("a", DType::f32, {2, 3}), b.input("b", DType::f32, {2})); }).ok());
+    CHECK(!failure([](GraphBuilder &b) {
+               b.add(b.input("a", DType::f32, {2, 3}), b.input("b", DType::f32, {2}));
+           }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.slice(b.input("x", DType::f32, {4}), 0, 2, 3); }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.slice(b.input("x", DType::f32, {4}), 1, 0, 1); }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.reshape(b.input("x", DType::f32, {4}), {5}); }).ok());
@@ -171,7 +178,8 @@ TEST_CASE("graph: every composite has a formula in primitives of the same shape 
         for (const Node &part : (*formula)->nodes) CHECK(find_standard_op(part.op)->kind == OpKind::primitive);
         for (size_t i = 0; i < node.outputs.size(); ++i) {
             if ((*formula)->results[i] == k_no_value) continue;
-            const Value &result = (*formula)->values[(*formula)->results[i]], &output = graph->values()[node.outputs[i]];
+            const Value &result = (*formula)->values[(*formula)->results[i]],
+                        &output = graph->values()[node.outputs[i]];
             CHECK(result.shape == output.shape);
             CHECK(result.type == output.type);
             CHECK(is_contiguous(result));

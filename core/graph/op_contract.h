@@ -1,5 +1,5 @@
-// What a file in graph/ops/ says about its ops: shape inference, and for composites the formula in primitives. The build
-// collects the folder: each x.cpp defines `op_contracts_x()`, so that a new op edits no list.
+// What a file in graph/ops/ says about its ops: shape inference, and for composites the formula in primitives. The
+// build collects the folder: each x.cpp defines `op_contracts_x()`, so that a new op edits no list.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ struct OpCall {
     const OpInfo &op;
     std::span<const Value *const> inputs;  // null where an optional input is absent
     const ParamBlob &params;
-    std::optional<DType> requested_type;   // copy: the type to copy to
+    std::optional<DType> requested_type;  // copy: the type to copy to
 
     bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
     const Value &in(size_t i) const { return *inputs[i]; }
@@ -46,8 +46,12 @@ struct OpContract {
 /// Null for views, reserved and vendor ops.
 const OpContract *find_contract(uint32_t id);
 
-inline bool is_float(DType type) { return type == DType::f32 || type == DType::f16 || type == DType::bf16; }
-inline bool is_index(DType type) { return type == DType::i32 || type == DType::i64; }
+inline bool is_float(DType type) {
+    return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+inline bool is_index(DType type) {
+    return type == DType::i32 || type == DType::i64;
+}
 /// Contiguous in row-major order (sizes 1 may have any stride); empty counts.
 bool is_contiguous(const Value &value);
 /// For formulas that reshape: x, or a copy of it whose elements lie in order.

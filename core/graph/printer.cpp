@@ -23,9 +23,11 @@ std::string to_text(const Graph &graph) {
     std::string text;
     for (const Node &node : graph.nodes()) {
         auto out = std::back_inserter(text);
-        for (size_t i = 0; i < node.outputs.size(); ++i) fmt::format_to(out, "{}{}", i ? ", " : "", operand(graph, node.outputs[i]));
+        for (size_t i = 0; i < node.outputs.size(); ++i)
+            fmt::format_to(out, "{}{}", i ? ", " : "", operand(graph, node.outputs[i]));
         fmt::format_to(out, " = {}{}(", graph.op(node).name, node.precision == Precision::exact ? ".exact" : "");
-        for (size_t i = 0; i < node.inputs.size(); ++i) fmt::format_to(out, "{}{}", i ? ", " : "", operand(graph, node.inputs[i]));
+        for (size_t i = 0; i < node.inputs.size(); ++i)
+            fmt::format_to(out, "{}{}", i ? ", " : "", operand(graph, node.inputs[i]));
         text += ")\n";
     }
     return text;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/plugin_call.h"
 #include "graph/abi_graph.h"
 
 namespace tenon {
@@ -20,11 +21,14 @@ void describe_call(OneNode &one, const OpCall &call, const Node &node) {
     one.graph.add_node(node, one.inputs, one.outputs);
 }
 
-Node make_node(const OpCall &call) { return Node{call.op.id, Precision::fast, {}, {}, call.params, {}}; }
+Node make_node(const OpCall &call) {
+    return Node{call.op.id, Precision::fast, {}, {}, call.params, {}};
+}
 
 Result<Shape> read_shape(const tn_value &value, const char *op) {
     if (value.rank > TN_MAX_RANK || !find_dtype(value.type))
-        return Status::internal(fmt::format("{}: the plugin's answer has rank {} and type {}", op, value.rank, value.type));
+        return Status::internal(
+            fmt::format("{}: the plugin's answer has rank {} and type {}", op, value.rank, value.type));
     return Shape(std::span<const int64_t>(value.shape, value.rank));
 }
 
@@ -55,7 +59,8 @@ tn_status sink_constant(void *ctx, const tn_value *value, const void *data, uint
     auto &sink = *static_cast<Sink *>(ctx);
     auto shape = read_shape(*value, "decompose");
     if (!shape.ok()) return sink.fail(shape.status());
-    const ValueId id = sink.builder->constant(DType(value->type), *shape, {static_cast<const std::byte *>(data), bytes});
+    const ValueId id =
+        sink.builder->constant(DType(value->type), *shape, {static_cast<const std::byte *>(data), bytes});
     if (id == k_no_value) return TN_INVALID_ARGUMENT;
     sink.ids.push_back(id);
     *out = uint32_t(sink.ids.size() - 1);
@@ -68,12 +73,15 @@ tn_status sink_node(void *ctx, const tn_node *from) {
     for (uint32_t i = 0; i < from->input_count; ++i) {
         const uint32_t number = from->inputs[i];
         if (number != TN_NONE && number >= sink.ids.size())
-            return sink.fail(Status::internal(fmt::format("{}: its formula reads value {}", sink.call->op.name, number)));
+            return sink.fail(
+                Status::internal(fmt::format("{}: its formula reads value {}", sink.call->op.name, number)));
         inputs.push_back(number == TN_NONE ? k_no_value : sink.ids[number]);
     }
     const OpInfo *op = find_standard_op(from->op);
-    if (!op) return sink.fail(Status::internal(fmt::format("{}: its formula uses op {}", sink.call->op.name, from->op)));
-    const ParamBlob params = from->params ? ParamBlob(from->params, *static_cast<const uint64_t *>(from->params)) : ParamBlob();
+    if (!op)
+        return sink.fail(Status::internal(fmt::format("{}: its formula uses op {}", sink.call->op.name, from->op)));
+    const ParamBlob params =
+        from->params ? ParamBlob(from->params, *static_cast<const uint64_t *>(from->params)) : ParamBlob();
     std::vector<ValueId> outputs;
     const OpContract *contract = find_contract(op->id);
     if (contract && contract->decompose) {
@@ -81,7 +89,8 @@ tn_status sink_node(void *ctx, const tn_node *from) {
         std::vector<Value> copies;
         std::vector<const Value *> operands;
         copies.reserve(inputs.size());
-        for (ValueId id : inputs) operands.push_back(id == k_no_value ? nullptr : &copies.emplace_back(sink.builder->value(id)));
+        for (ValueId id : inputs)
+            operands.push_back(id == k_no_value ? nullptr : &copies.emplace_back(sink.builder->value(id)));
         outputs = contract->decompose(*sink.builder, OpCall{*op, operands, params, std::nullopt}, inputs);
     } else {
         outputs = sink.builder->nodes(op->id, inputs, params);
@@ -90,7 +99,8 @@ tn_status sink_node(void *ctx, const tn_node *from) {
     for (uint32_t i = 0; i < from->output_count && i < outputs.size(); ++i) {
         const uint32_t number = from->outputs[i];
         if (number >= sink.ids.size())
-            return sink.fail(Status::internal(fmt::format("{}: its formula writes value {}", sink.call->op.name, number)));
+            return sink.fail(
+                Status::internal(fmt::format("{}: its formula writes value {}", sink.call->op.name, number)));
         sink.ids[number] = outputs[i];
         if (number >= sink.first_output && number - sink.first_output < sink.results.size())
             sink.results[number - sink.first_output] = outputs[i];
@@ -108,9 +118,8 @@ Status infer_vendor(const OpCall &call, std::span<OutputSpec> out) {
     for (tn_value &answer : answers) answer.struct_size = TN_SIZE_VALUE;
     const tn_graph &graph = one.graph.view();
     const tn_op_info &info = *call.op.vendor;
-    const tn_status status = info.infer(info.ctx, &graph, graph.nodes, sizeof(tn_value), answers.data());
-    if (status != TN_OK)
-        return Status(Code(status), fmt::format("{}: its plugin refuses these operands", call.op.name));
+    TENON_TRY(call_plugin(call.op.name, "infer", info.infer, info.ctx, &graph, graph.nodes, sizeof(tn_value),
+                          answers.data()));
     for (size_t i = 0; i < out.size(); ++i) {
         TENON_ASSIGN(out[i].shape, read_shape(answers[i], info.name));
         out[i].type = DType(answers[i].type);
@@ -139,9 +148,9 @@ std::vector<ValueId> decompose_vendor(GraphBuilder &b, const OpCall &call, std::
     table.node_add = sink_node;
     table.constant_add = sink_constant;
     const tn_graph &graph = one.graph.view();
-    const tn_status status = info.decompose(info.ctx, &graph, graph.nodes, &table);
+    const Status status = call_plugin(call.op.name, "decompose", info.decompose, info.ctx, &graph, graph.nodes, &table);
     // Half a formula is none: the op then counts as one that can't be taken apart.
-    if (status != TN_OK || !sink.status.ok() || std::ranges::count(sink.results, k_no_value)) return {};
+    if (!status.ok() || !sink.status.ok() || std::ranges::count(sink.results, k_no_value)) return {};
     return sink.results;
 }
 

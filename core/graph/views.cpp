@@ -1,4 +1,5 @@
-// Views: values that name bytes of another. Everything is composed down to the base, so that a view of a view is a view.
+// Views: values that name bytes of another. Everything is composed down to the base, so that a view of a view is a
+// view.
 #include <fmt/format.h>
 
 #include "graph/op_contract.h"
@@ -33,8 +34,8 @@ ValueId GraphBuilder::reshape(ValueId x, Shape shape) {
     if (source.shape == shape) return x;
     const auto bytes = canonical_bytes(source.type, shape.sizes());
     if (shape.rank() > TN_MAX_RANK || !bytes || bytes != canonical_bytes(source.type, source.shape.sizes()))
-        return fail(Status::invalid_argument(fmt::format("reshape of '{}': {} to {} isn't the same elements", source.name,
-                                                         to_string(source.shape), to_string(shape))));
+        return fail(Status::invalid_argument(fmt::format("reshape of '{}': {} to {} isn't the same elements",
+                                                         source.name, to_string(source.shape), to_string(shape))));
     if (!is_contiguous(source))
         return fail(Status::invalid_argument(
             fmt::format("reshape of '{}': its elements don't lie in order; copy it first", source.name)));
@@ -46,15 +47,17 @@ ValueId GraphBuilder::slice(ValueId x, uint32_t axis, int64_t start, int64_t siz
     const Value &source = values_[x];
     const DTypeInfo &type = dtype_info(source.type);
     const bool last = axis + 1 == source.shape.rank();
-    const bool inside = axis < source.shape.rank() && start >= 0 && size >= 0 && step >= 1 &&
-                        (size == 0 ? start <= source.shape[axis]
-                                   : start < source.shape[axis] && (size - 1) <= (source.shape[axis] - 1 - start) / step);
+    const bool inside =
+        axis < source.shape.rank() && start >= 0 && size >= 0 && step >= 1 &&
+        (size == 0 ? start <= source.shape[axis]
+                   : start < source.shape[axis] && (size - 1) <= (source.shape[axis] - 1 - start) / step);
     if (!inside)
-        return fail(Status::invalid_argument(fmt::format("slice of '{}': {} elements from {} by {} don't lie in axis {} of {}",
-                                                         source.name, size, start, step, axis, to_string(source.shape))));
+        return fail(
+            Status::invalid_argument(fmt::format("slice of '{}': {} elements from {} by {} don't lie in axis {} of {}",
+                                                 source.name, size, start, step, axis, to_string(source.shape))));
     if (last && type.block_elements > 1 && (step != 1 || start % type.block_elements || size % type.block_elements))
-        return fail(Status::invalid_argument(
-            fmt::format("slice of '{}': {} is cut only between blocks of {}", source.name, type.name, type.block_elements)));
+        return fail(Status::invalid_argument(fmt::format("slice of '{}': {} is cut only between blocks of {}",
+                                                         source.name, type.name, type.block_elements)));
     Shape shape = source.shape;
     shape[axis] = size;
     auto strides = source.stride_bytes;
@@ -80,7 +83,8 @@ ValueId GraphBuilder::permute(ValueId x, std::span<const uint32_t> order) {
         strides[i] = source.stride_bytes[order[i]];
     }
     if (!valid)
-        return fail(Status::invalid_argument(fmt::format("permute of '{}': no order of {} dimensions", source.name, rank)));
+        return fail(
+            Status::invalid_argument(fmt::format("permute of '{}': no order of {} dimensions", source.name, rank)));
     if (dtype_info(source.type).block_elements > 1 && order[rank - 1] != rank - 1)
         return fail(Status::invalid_argument(
             fmt::format("permute of '{}': the last dimension of block types stays", source.name)));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "registry/call.h"
+#include "base/plugin_call.h"
 #include "registry/live_count.h"
 
 using namespace tenon;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "registry/call.h"
+#include "base/plugin_call.h"
 #include "registry/plugin_context.h"
 
 namespace tenon {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "registry/call.h"
+#include "base/plugin_call.h"
 #include "registry/library.h"
 #include "registry/live_count.h"
 #include "registry/manifest.h"

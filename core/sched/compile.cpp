@@ -29,7 +29,8 @@ public:
     Result<std::unique_ptr<Compiled>> run() {
         TENON_TRY(bind_tensors());
         TENON_ASSIGN(placed_, place_graph(graph_, bound_, *out_->formulas, context_));
-        const PlaceInput input{graph_, context_.devices, bound_, placed_.support, placed_.reach, placed_.pinned, *out_->formulas};
+        const PlaceInput input{graph_,        context_.devices, bound_,         placed_.support,
+                               placed_.reach, placed_.pinned,   *out_->formulas};
         TENON_ASSIGN(split_, split(input, placed_.placement));
         find_readers();
         TENON_TRY(make_slots());
@@ -88,6 +89,7 @@ private:
 
     uint32_t add_slot(const Value &v, Storage storage) {
         out_->slots.push_back({v.type, v.shape, v.name.c_str(), storage});
+        if (v.constant) out_->constants.push_back({uint32_t(out_->slots.size() - 1), v.constant.get()});
         return uint32_t(out_->slots.size() - 1);
     }
 
@@ -118,7 +120,7 @@ private:
         interval.last = std::max(interval.last, time);
     }
 
-    /// One slot for each base value of the graph and each copy. Inputs and outputs lie apart from the arena.
+    /// One slot for each base value of the graph and each copy. Inputs, outputs and constants lie apart from the arena.
     Status make_slots() {
         std::vector<bool> is_output(graph_.values().size());
         for (ValueId output : graph_.outputs()) is_output[graph_.base(output)] = true;
@@ -130,10 +132,8 @@ private:
             const uint32_t home = placed_.placement.values[id].device;
             if (tensor_of_[id] != k_no_value) {
                 storage = {Storage::Kind::tensor, home, tensor_of_[id], 0};
-            } else if (v.constant) {
-                TENON_ASSIGN(storage, constant(home == k_no_value ? 0 : home, v));
-            } else if (v.flags & TN_VALUE_INPUT || is_output[id]) {
-                TENON_ASSIGN(storage, in_io(home, v));
+            } else if (v.constant || v.flags & TN_VALUE_INPUT || is_output[id]) {
+                TENON_ASSIGN(storage, in_io(home == k_no_value ? 0 : home, v));
             } else {
                 TENON_ASSIGN(storage, in_arena(home, v.type, v.shape, v.name.c_str()));
             }
@@ -147,16 +147,6 @@ private:
             out_->slot_of_copy.push_back(add_slot(v, storage));
         }
         return {};
-    }
-
-    Result<Storage> constant(uint32_t device, const Value &v) {
-        const TensorSpec spec{v.name, v.type, v.shape};
-        TENON_ASSIGN(auto made, allocate_tensors(context_.devices[device]->default_buffer_type(), {&spec, 1}, Usage::weights));
-        TENON_TRY(made[0].set(0, *v.constant));
-        ++out_->constant_buffers;
-        out_->constant_bytes += made[0].buffer()->bytes();
-        out_->tensors.push_back(std::move(made[0]));
-        return Storage{Storage::Kind::tensor, device, uint32_t(out_->tensors.size() - 1), 0};
     }
 
     Lowering::Base describe_base(uint32_t s, ValueId base, const tn_buffer_type_info *info) const {
@@ -192,7 +182,8 @@ private:
         segment.label = graph_.nodes()[nodes.front()].name;
         if (nodes.size() > 1) segment.label += " ... " + graph_.nodes()[nodes.back()].name;
         auto plan = Plan::prepare(device, segment.lowering->graph().view());
-        if (!plan.ok()) return Status(plan.status()).in(fmt::format("segment {} ({}) on {}", s, segment.label, device->name()));
+        if (!plan.ok())
+            return Status(plan.status()).in(fmt::format("segment {} ({}) on {}", s, segment.label, device->name()));
         segment.plan = *std::move(plan);
         ++out_->plans;
         TENON_TRY(slot_values(s, segment));
@@ -222,7 +213,7 @@ private:
                 const Value &made = *origin.made;
                 Storage storage;
                 if (made.constant) {
-                    TENON_ASSIGN(storage, constant(segment.device, made));
+                    TENON_ASSIGN(storage, in_io(segment.device, made));
                 } else {
                     TENON_ASSIGN(storage, in_arena(segment.device, made.type, made.shape, made.name.c_str()));
                 }
@@ -259,7 +250,8 @@ private:
         }
         for (auto [output, input] : segment.plan->in_place())
             if (segment.slot_of[output] != k_no_value && segment.slot_of[input] != k_no_value)
-                offers_.push_back({segment.slot_of[output], segment.slot_of[input], now_ + group_of(segment, abi, output)});
+                offers_.push_back(
+                    {segment.slot_of[output], segment.slot_of[input], now_ + group_of(segment, abi, output)});
         now_ += uint32_t(scratch.size());
         return {};
     }
@@ -277,47 +269,57 @@ private:
             if (v.view_of == k_no_value) continue;
             // A view is read as a range of its base's bytes.
             if (contiguous_strides(v.type, v.shape) != v.stride_bytes && v.shape.elements() != 1)
-                return Status::invalid_argument(fmt::format("the output '{}' is a view whose elements don't lie in order; "
-                                                            "copy it first", v.name));
+                return Status::invalid_argument(
+                    fmt::format("the output '{}' is a view whose elements don't lie in order; "
+                                "copy it first",
+                                v.name));
         }
         return {};
     }
 
     /// Accepts the in-place offers whose input really ends there, then asks the planner.
     Status plan_arenas() {
+        // Per interval: the one in whose place it lies; and whether its own place was given away, which happens once.
         std::vector<std::vector<uint32_t>> merged(arenas_.size());
+        std::vector<std::vector<bool>> given(arenas_.size());
         for (size_t d = 0; d < arenas_.size(); ++d) {
             merged[d].resize(arenas_[d].intervals.size());
+            given[d].resize(arenas_[d].intervals.size());
             for (uint32_t i = 0; i < merged[d].size(); ++i) merged[d][i] = i;
         }
         std::ranges::sort(offers_, {}, &InPlaceOffer::time);
         for (const InPlaceOffer &offer : offers_) {
             const Storage &out = out_->slots[offer.output].storage, &in = out_->slots[offer.input].storage;
-            if (out.kind != Storage::Kind::arena || in.kind != Storage::Kind::arena || out.device != in.device) continue;
+            if (out.kind != Storage::Kind::arena || in.kind != Storage::Kind::arena || out.device != in.device)
+                continue;
             auto &intervals = arenas_[out.device].intervals;
             const uint32_t to = merged[in.device][in.index];
             Interval &input = intervals[to], &output = intervals[out.index];
             if (intervals[in.index].last != offer.time || input.last != offer.time || output.first != offer.time ||
-                output.bytes > input.bytes || to == out.index)
+                output.bytes > input.bytes || to == out.index || given[in.device][in.index])
                 continue;
+            given[in.device][in.index] = true;
             input.last = output.last;
             merged[out.device][out.index] = to;
             output.bytes = 0;
         }
         for (size_t d = 0; d < arenas_.size(); ++d) {
             for (Interval &interval : arenas_[d].intervals)
-                if (interval.first > interval.last) interval.first = interval.last = 0, interval.bytes = 0;  // never used
+                if (interval.first > interval.last)
+                    interval.first = interval.last = 0, interval.bytes = 0;  // never used
             arenas_[d].plan = plan_memory(arenas_[d].intervals);
             for (uint32_t i = 0; i < merged[d].size(); ++i)
                 arenas_[d].plan.offsets[i] = arenas_[d].plan.offsets[merged[d][i]];
             const BufferType type = context_.devices[d]->default_buffer_type();
             const uint64_t most = std::max(arenas_[d].plan.bytes, io_bytes_[d]);
             if (type.max_bytes() && most > type.max_bytes())
-                return Status::out_of_memory(fmt::format("the graph needs {} bytes in one buffer of {}, which holds at most {}",
-                                                         most, type.name(), type.max_bytes()));
+                return Status::out_of_memory(
+                    fmt::format("the graph needs {} bytes in one buffer of {}, which holds at most {}", most,
+                                type.name(), type.max_bytes()));
         }
         auto settle = [&](Storage &storage) {
-            if (storage.kind == Storage::Kind::arena) storage.offset = arenas_[storage.device].plan.offsets[storage.index];
+            if (storage.kind == Storage::Kind::arena)
+                storage.offset = arenas_[storage.device].plan.offsets[storage.index];
         };
         for (Slot &slot : out_->slots) settle(slot.storage);
         for (CompiledSegment &segment : out_->segments)
@@ -387,10 +389,10 @@ private:
     std::vector<uint32_t> tensor_of_;  // per value: index into Compiled::tensors
     PlacedGraph placed_;
     Split split_;
-    std::vector<uint32_t> writer_;     // per base value: the segment that makes it
+    std::vector<uint32_t> writer_;  // per base value: the segment that makes it
     std::vector<bool> observed_;
-    std::vector<Arena> arenas_;        // per device
-    std::vector<uint64_t> io_bytes_;   // per device
+    std::vector<Arena> arenas_;       // per device
+    std::vector<uint64_t> io_bytes_;  // per device
     std::vector<InPlaceOffer> offers_;
     uint32_t now_ = 0;
 };

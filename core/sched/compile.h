@@ -1,5 +1,5 @@
-// From a graph with bound tensors to plans and offsets: placement, split, one plan a segment, and memory by execution groups.
-// Allocates no device memory but for the constants of decompositions.
+// From a graph with bound tensors to plans and offsets: placement, split, one plan a segment, and memory by execution
+// groups. Allocates no device memory.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@ namespace tenon {
 struct Storage {
     enum class Kind { none, tensor, io, arena };
     Kind kind = Kind::none;
-    uint32_t device = 0;   // whose io or arena
-    uint32_t index = 0;    // of the tensor in Compiled::tensors; of the interval of the device's arena
-    uint64_t offset = 0;   // in the io or arena, once planned
+    uint32_t device = 0;  // whose io or arena
+    uint32_t index = 0;   // of the tensor in Compiled::tensors; of the interval of the device's arena
+    uint64_t offset = 0;  // in the io or arena, once planned
 };
 
 /// A base value as the runs see it: what it is and where.
@@ -44,22 +44,26 @@ struct CompiledSegment {
     uint32_t device = 0;
     std::unique_ptr<Lowering> lowering;
     std::unique_ptr<Plan> plan;
-    std::vector<uint32_t> slot_of;      // per value: its base's slot; k_no_value where it is unstored
-    std::vector<Storage> scratch;       // per group
+    std::vector<uint32_t> slot_of;  // per value: its base's slot; k_no_value where it is unstored
+    std::vector<Storage> scratch;   // per group
     std::vector<BindingSource> bindings;
-    std::string label;                  // "blk.0.attn_norm ... blk.3.ffn_down", for messages
+    std::string label;  // "blk.0.attn_norm ... blk.3.ffn_down", for messages
 };
 
 struct Compiled {
     Schedule schedule;
     std::unique_ptr<Decompositions> formulas;
-    std::vector<Tensor> tensors;          // weights, states and constants
+    std::vector<Tensor> tensors;  // weights and states
     std::vector<Slot> slots;
     std::vector<uint32_t> slot_of_value;  // per value of the graph: its base's slot
     std::vector<uint32_t> slot_of_copy;   // per copy of the schedule
     std::vector<CompiledSegment> segments;
-    uint64_t plans = 0;                   // how many were prepared
-    uint64_t constant_buffers = 0, constant_bytes = 0;
+    struct Constant {
+        uint32_t slot;
+        const std::vector<std::byte> *bytes;  // of the graph or of `formulas`
+    };
+    std::vector<Constant> constants;  // to be written once the io memory is there
+    uint64_t plans = 0;               // how many were prepared
 };
 
 /// What all compilations of a session share.
@@ -81,8 +85,8 @@ struct PlacedGraph {
 Result<PlacedGraph> place_graph(const Graph &graph, const BoundTypes &bound, Decompositions &formulas,
                                 CompileContext &context);
 
-/// Where each weight and state should lie (Session::place_tensors). Asks each device once for each of its buffer types, as if
-/// all weights and states lay there.
+/// Where each weight and state should lie (Session::place_tensors). Asks each device once for each of its buffer types,
+/// as if all weights and states lay there.
 Result<std::vector<TensorHome>> choose_homes(const Graph &graph, CompileContext &context);
 
 }  // namespace tenon

@@ -8,10 +8,10 @@ namespace {
 /// The buffer that a storage is in, once memory is there.
 Buffer *buffer_of(const BoundGraph &executable, const Storage &storage) {
     switch (storage.kind) {
-    case Storage::Kind::tensor: return executable.compiled->tensors[storage.index].buffer().get();
-    case Storage::Kind::io: return executable.io[storage.device].get();
-    case Storage::Kind::arena: return executable.arenas[storage.device].get();
-    case Storage::Kind::none: break;
+        case Storage::Kind::tensor: return executable.compiled->tensors[storage.index].buffer().get();
+        case Storage::Kind::io: return executable.io[storage.device].get();
+        case Storage::Kind::arena: return executable.arenas[storage.device].get();
+        case Storage::Kind::none: break;
     }
     return nullptr;
 }
@@ -122,6 +122,13 @@ Status bind(BoundGraph &executable, std::vector<Lane> &lanes) {
     TENON_TRY(bind_slots(executable));
     for (const CompiledSegment &segment : executable.compiled->segments)
         TENON_TRY(bind_segment(executable, segment, *lanes[segment.device].device));
+    return {};
+}
+
+Status write_constants(BoundGraph &executable) {
+    for (const Compiled::Constant &constant : executable.compiled->constants)
+        TENON_TRY(executable.buffers[constant.slot]->set(executable.slots[constant.slot], 0, constant.bytes->data(),
+                                                         constant.bytes->size()));
     return {};
 }
 

@@ -13,8 +13,8 @@ namespace tenon {
 struct Lane {
     std::shared_ptr<Device> device;
     std::unique_ptr<Stream> stream;
-    std::shared_ptr<Buffer> arena;  // sized for the largest schedule; null until one needs it
-    bool busy = false;              // work is queued since the last synchronize
+    std::shared_ptr<Buffer> arena;          // sized for the largest schedule; null until one needs it
+    bool busy = false;                      // work is queued since the last synchronize
     const CompiledSegment *last = nullptr;  // queued last, for messages
 };
 
@@ -29,6 +29,9 @@ struct BoundGraph {
 };
 
 struct Executable::Impl : BoundGraph {};
+
+/// Writes the constants of the graph and its decompositions into io memory: once, after the first bind.
+Status write_constants(BoundGraph &executable);
 
 /// Binds the plans to the arenas that the lanes now hold.
 Status bind(BoundGraph &executable, std::vector<Lane> &lanes);

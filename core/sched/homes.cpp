@@ -79,9 +79,12 @@ Result<std::vector<TensorHome>> choose_homes(const Graph &graph, CompileContext 
             return std::ranges::all_of(users[id], [&](NodeId n) { return c.runs[n]; }) &&
                    !(c.type.is_packed() && value.flags & TN_VALUE_STATE);
         };
-        auto some = [&](const Candidate &c) { return std::ranges::any_of(users[id], [&](NodeId n) { return c.runs[n]; }); };
+        auto some = [&](const Candidate &c) {
+            return std::ranges::any_of(users[id], [&](NodeId n) { return c.runs[n]; });
+        };
         auto home = std::ranges::find_if(candidates, all);
-        // A weight whose uses no single device takes (pins, mostly) lies with the first that takes one; others get copies.
+        // A weight whose uses no single device takes (pins, mostly) lies with the first that takes one; others get
+        // copies.
         if (home == candidates.end() && value.flags & TN_VALUE_WEIGHT) home = std::ranges::find_if(candidates, some);
         if (home == candidates.end()) return no_home(graph, id, users[id], context);
         homes.push_back({id, home->device, home->type});

@@ -1,5 +1,5 @@
-// Writes nodes of a graph as a plugin gets to see them: claimed nodes as they are, others by their decomposition, views as
-// values. Remembers where each value and node came from.
+// Writes nodes of a graph as a plugin gets to see them: claimed nodes as they are, others by their decomposition, views
+// as values. Remembers where each value and node came from.
 #pragma once
 
 #include <functional>

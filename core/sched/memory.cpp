@@ -6,7 +6,9 @@
 namespace tenon {
 namespace {
 
-uint64_t align_offset(uint64_t offset, uint64_t alignment) { return (offset + alignment - 1) & ~(alignment - 1); }
+uint64_t align_offset(uint64_t offset, uint64_t alignment) {
+    return (offset + alignment - 1) & ~(alignment - 1);
+}
 
 uint64_t largest_live_sum(std::span<const Interval> intervals) {
     struct Change {
@@ -46,7 +48,8 @@ MemoryPlan place_in_order(std::span<const Interval> intervals, std::span<const u
         }
         plan.offsets[id] = offset;
         plan.bytes = std::max(plan.bytes, offset + interval.bytes);
-        const auto at = std::ranges::upper_bound(placed, offset, {}, [&](uint32_t other) { return plan.offsets[other]; });
+        const auto at =
+            std::ranges::upper_bound(placed, offset, {}, [&](uint32_t other) { return plan.offsets[other]; });
         placed.insert(at, id);
     }
     return plan;

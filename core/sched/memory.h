@@ -15,13 +15,13 @@ struct Interval {
 };
 
 struct MemoryPlan {
-    std::vector<uint64_t> offsets;    // one per interval
-    uint64_t bytes = 0;               // the end of the highest
-    uint64_t lower_bound_bytes = 0;   // the largest sum of live bytes: no plan needs less
+    std::vector<uint64_t> offsets;   // one per interval
+    uint64_t bytes = 0;              // the end of the highest
+    uint64_t lower_bound_bytes = 0;  // the largest sum of live bytes: no plan needs less
 };
 
-/// Places each interval at the lowest offset that is free during its whole life, in several orders, and keeps the best. The
-/// same input gives the same plan. Time: orders times the number of pairs that live at once.
+/// Places each interval at the lowest offset that is free during its whole life, in several orders, and keeps the best.
+/// The same input gives the same plan. Time: orders times the number of pairs that live at once.
 MemoryPlan plan_memory(std::span<const Interval> intervals);
 
 }  // namespace tenon

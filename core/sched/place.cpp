@@ -11,19 +11,19 @@ namespace tenon {
 
 std::string_view reason_code(Reason reason) noexcept {
     switch (reason) {
-    case Reason::none: return "";
-    case Reason::usr: return "usr";
-    case Reason::dst: return "1.dst";
-    case Reason::vsrc_bound: return "1.vsrc";
-    case Reason::inp: return "1.inp";
-    case Reason::off: return "1.off";
-    case Reason::wgt: return "1.wgt";
-    case Reason::sup: return "2.sup";
-    case Reason::best: return "3.best";
-    case Reason::upg: return "3.upg";
-    case Reason::vsrc: return "4.vsrc";
-    case Reason::cur: return "4.cur";
-    case Reason::cpy: return "4.cpy";
+        case Reason::none: return "";
+        case Reason::usr: return "usr";
+        case Reason::dst: return "1.dst";
+        case Reason::vsrc_bound: return "1.vsrc";
+        case Reason::inp: return "1.inp";
+        case Reason::off: return "1.off";
+        case Reason::wgt: return "1.wgt";
+        case Reason::sup: return "2.sup";
+        case Reason::best: return "3.best";
+        case Reason::upg: return "3.upg";
+        case Reason::vsrc: return "4.vsrc";
+        case Reason::cur: return "4.cur";
+        case Reason::cpy: return "4.cpy";
     }
     return "";
 }
@@ -31,7 +31,8 @@ std::string_view reason_code(Reason reason) noexcept {
 namespace {
 
 bool same_name(std::string_view a, std::string_view b) {
-    return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+    return std::ranges::equal(a, b,
+                              [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 /// Works through the steps; `nodes` and `values` are what the later steps see of the earlier ones.
@@ -66,9 +67,10 @@ private:
             const uint32_t device = in_.pinned[node];
             if (device == k_no_value) continue;
             if (!supports(device, node))
-                return Status::unsupported(fmt::format("node '{}' is pinned to {}, which doesn't support it: {}",
-                                                       in_.graph.nodes()[node].name, in_.devices[device]->name(),
-                                                       in_.support.reason(in_.graph, in_.devices[device], node, in_.formulas)));
+                return Status::unsupported(
+                    fmt::format("node '{}' is pinned to {}, which doesn't support it: {}", in_.graph.nodes()[node].name,
+                                in_.devices[device]->name(),
+                                in_.support.reason(in_.graph, in_.devices[device], node, in_.formulas)));
             assign(node, device, Reason::usr);
         }
         return {};
@@ -183,8 +185,8 @@ private:
         std::ptrdiff_t most = -1;
         for (uint32_t device = 0; device < devices(); ++device) {
             if (!supports(device, id) || !can_touch(device, id)) continue;
-            const auto near = std::ranges::count_if(
-                node.inputs, [&](ValueId v) { return v != k_no_value && in_reach(device, v); });
+            const auto near =
+                std::ranges::count_if(node.inputs, [&](ValueId v) { return v != k_no_value && in_reach(device, v); });
             if (near > most) best = device, most = near;
         }
         if (best == k_no_value) return refuse(id);
@@ -195,9 +197,11 @@ private:
     void move_up(NodeId id, const Node &node) {
         const uint32_t now = out_.nodes[id].device;
         for (uint32_t higher = 0; higher < now; ++higher) {
-            const BufferType own = in_.devices[now]->default_buffer_type(), other = in_.devices[higher]->default_buffer_type();
+            const BufferType own = in_.devices[now]->default_buffer_type(),
+                             other = in_.devices[higher]->default_buffer_type();
             if (!(own == other) || !supports(higher, id)) continue;
-            if (!std::ranges::all_of(node.inputs, [&](ValueId v) { return v == k_no_value || in_reach(higher, v); })) continue;
+            if (!std::ranges::all_of(node.inputs, [&](ValueId v) { return v == k_no_value || in_reach(higher, v); }))
+                continue;
             assign(id, higher, Reason::upg);
             return;
         }
@@ -207,11 +211,14 @@ private:
         const Node &node = in_.graph.nodes()[id];
         std::string types;
         for (ValueId v : node.inputs)
-            if (v != k_no_value) types += fmt::format("{}{}", types.empty() ? "" : ", ", dtype_info(value(v).type).name);
-        std::string text = fmt::format("no device supports node '{}': {}({})", node.name, in_.graph.op(node).name, types);
+            if (v != k_no_value)
+                types += fmt::format("{}{}", types.empty() ? "" : ", ", dtype_info(value(v).type).name);
+        std::string text =
+            fmt::format("no device supports node '{}': {}({})", node.name, in_.graph.op(node).name, types);
         for (uint32_t device = 0; device < devices(); ++device) {
-            std::string why = supports(device, id) ? "it can't reach the state where it lies"
-                                                   : in_.support.reason(in_.graph, in_.devices[device], id, in_.formulas);
+            std::string why = supports(device, id)
+                                  ? "it can't reach the state where it lies"
+                                  : in_.support.reason(in_.graph, in_.devices[device], id, in_.formulas);
             text += fmt::format("; {}: {}", in_.devices[device]->name(), why);
         }
         return Status::unsupported(std::move(text));
@@ -278,6 +285,8 @@ Result<MemoryReach> MemoryReach::ask(const DeviceList &devices, const BoundTypes
     return reach;
 }
 
-Result<Placement> place(const PlaceInput &input) { return Placer(input).run(); }
+Result<Placement> place(const PlaceInput &input) {
+    return Placer(input).run();
+}
 
 }  // namespace tenon

@@ -11,7 +11,9 @@ namespace tenon {
 
 Executable::Executable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Executable::~Executable() = default;
-const Schedule &Executable::schedule() const { return impl_->compiled->schedule; }
+const Schedule &Executable::schedule() const {
+    return impl_->compiled->schedule;
+}
 
 struct Session::Impl {
     std::shared_ptr<Registry> registry;  // outlives all that its plugins made
@@ -28,12 +30,11 @@ struct Session::Impl {
         TENON_ASSIGN(auto compiled, compile(graph, tensors, shared));
         ++counters.schedules;
         counters.plans += compiled->plans;
-        counters.buffers += compiled->constant_buffers;
-        counters.buffer_bytes += compiled->constant_bytes;
         return compiled;
     }
 
-    Result<std::shared_ptr<Buffer>> allocate(const Device &device, const BufferType &type, uint64_t bytes, const char *what) {
+    Result<std::shared_ptr<Buffer>> allocate(const Device &device, const BufferType &type, uint64_t bytes,
+                                             const char *what) {
         auto buffer = type.alloc(bytes, Usage::compute);
         if (!buffer.ok())
             return Status(buffer.status()).in(fmt::format("{} of {} bytes on {}", what, bytes, device.name()));
@@ -77,8 +78,12 @@ struct Session::Impl {
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
-std::span<const std::shared_ptr<Device>> Session::devices() const { return impl_->devices; }
-SessionCounters Session::counters() const { return impl_->counters; }
+std::span<const std::shared_ptr<Device>> Session::devices() const {
+    return impl_->devices;
+}
+SessionCounters Session::counters() const {
+    return impl_->counters;
+}
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Registry> registry, DeviceList devices,
                                                  SessionOptions options) {
@@ -104,6 +109,7 @@ Result<std::shared_ptr<Executable>> Session::prepare(const Graph &graph, const T
     TENON_ASSIGN(executable->compiled, impl_->compile_graph(graph, tensors));
     TENON_TRY(impl_->allocate_for(*executable));
     TENON_TRY(impl_->bind_to_lanes(*executable));
+    TENON_TRY(write_constants(*executable));
     return std::shared_ptr<Executable>(new Executable(std::move(executable)));
 }
 
@@ -131,8 +137,8 @@ Result<Range> range_of(const BoundGraph &executable, ValueId id, uint64_t offset
     const Graph &graph = executable.compiled->schedule.graph();
     if (id >= graph.values().size()) return Status::invalid_argument(fmt::format("the graph has no value {}", id));
     const Value &value = graph.values()[id];
-    const bool right = flag == TN_VALUE_INPUT ? bool(value.flags & TN_VALUE_INPUT)
-                                              : std::ranges::count(graph.outputs(), id) > 0;
+    const bool right =
+        flag == TN_VALUE_INPUT ? bool(value.flags & TN_VALUE_INPUT) : std::ranges::count(graph.outputs(), id) > 0;
     if (!right)
         return Status::invalid_argument(
             fmt::format("'{}' is no {} of the graph", value.name, flag == TN_VALUE_INPUT ? "input" : "output"));
@@ -151,7 +157,8 @@ Status Session::write(Executable &executable, ValueId input, std::span<const std
     TENON_ASSIGN(const Range range, range_of(*executable.impl_, input, 0, bytes.size(), TN_VALUE_INPUT));
     const Value &value = executable.schedule().graph().values()[input];
     if (bytes.size() != uint64_t(*canonical_bytes(value.type, value.shape.sizes())))
-        return Status::invalid_argument(fmt::format("the input '{}' is written whole, not {} bytes of it", value.name, bytes.size()));
+        return Status::invalid_argument(
+            fmt::format("the input '{}' is written whole, not {} bytes of it", value.name, bytes.size()));
     return range.buffer->set(*range.tensor, 0, bytes.data(), bytes.size());
 }
 
@@ -174,7 +181,8 @@ Result<bool> Session::expands(const Graph &graph, std::string_view op_name) {
     for (const TensorHome &home : homes) bound[home.value] = std::make_shared<const BufferType>(home.buffer_type);
     TENON_ASSIGN(const auto placed, place_graph(graph, bound, formulas, context));
     for (NodeId id = 0; id < graph.nodes().size(); ++id)
-        if (graph.op(graph.nodes()[id]).name == op_name && !placed.support.at(placed.placement.nodes[id].device, id).claimed)
+        if (graph.op(graph.nodes()[id]).name == op_name &&
+            !placed.support.at(placed.placement.nodes[id].device, id).claimed)
             return true;
     return false;
 }

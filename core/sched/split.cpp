@@ -16,7 +16,8 @@ public:
             const Node &node = in_.graph.nodes()[id];
             const uint32_t device = placement_.nodes[id].device;
             TENON_TRY(check_in_place(node, device));
-            if (out_.segments.empty() || out_.segments.back().device != device || wants_new_segment(node, device)) begin(device);
+            if (out_.segments.empty() || out_.segments.back().device != device || wants_new_segment(node, device))
+                begin(device);
             for (ValueId input : node.inputs)
                 if (input != k_no_value) TENON_TRY(reach(node, device, in_.graph.base(input)));
             out_.segments.back().nodes.push_back(id);
@@ -45,7 +46,8 @@ private:
         for (ValueId input : node.inputs) {
             if (input == k_no_value) continue;
             const ValueId base = in_.graph.base(input);
-            if ((in_.graph.values()[base].flags & TN_VALUE_WEIGHT) && !in_reach(device, base) && !find_copy(base, device))
+            if ((in_.graph.values()[base].flags & TN_VALUE_WEIGHT) && !in_reach(device, base) &&
+                !find_copy(base, device))
                 return true;
         }
         return false;
@@ -55,8 +57,9 @@ private:
         for (ValueId output : node.outputs) {
             const ValueId base = in_.graph.base(output);
             if (base == output || in_reach(device, base)) continue;
-            return Status::unsupported(fmt::format("node '{}' on {} would change '{}' in place, which lies out of its reach",
-                                                   node.name, in_.devices[device]->name(), in_.graph.values()[base].name));
+            return Status::unsupported(
+                fmt::format("node '{}' on {} would change '{}' in place, which lies out of its reach", node.name,
+                            in_.devices[device]->name(), in_.graph.values()[base].name));
         }
         return {};
     }
@@ -71,14 +74,16 @@ private:
         if (in_reach(device, base)) return {};
         const Value &value = in_.graph.values()[base];
         if (value.flags & TN_VALUE_STATE)
-            return Status::unsupported(fmt::format("node '{}' on {} reads the state '{}', which lies out of its reach and is "
-                                                   "never carried between devices",
-                                                   node.name, in_.devices[device]->name(), value.name));
+            return Status::unsupported(
+                fmt::format("node '{}' on {} reads the state '{}', which lies out of its reach and is "
+                            "never carried between devices",
+                            node.name, in_.devices[device]->name(), value.name));
         const uint32_t *there = find_copy(base, device);
         if (!there) {
             const uint64_t bytes = uint64_t(*canonical_bytes(value.type, value.shape.sizes()));
             out_.copies.push_back({base, placement_.values[base].device, device, bytes});
-            there = &made_.emplace(std::tuple(base, device, version_[base]), uint32_t(out_.copies.size() - 1)).first->second;
+            there = &made_.emplace(std::tuple(base, device, version_[base]), uint32_t(out_.copies.size() - 1))
+                         .first->second;
             out_.segments.back().copies.push_back(*there);
         }
         out_.stand_ins.back()[base] = *there;
@@ -94,6 +99,8 @@ private:
 
 }  // namespace
 
-Result<Split> split(const PlaceInput &input, const Placement &placement) { return Splitter(input, placement).run(); }
+Result<Split> split(const PlaceInput &input, const Placement &placement) {
+    return Splitter(input, placement).run();
+}
 
 }  // namespace tenon

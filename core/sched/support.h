@@ -41,8 +41,8 @@ private:
 
 class SupportTable {
 public:
-    /// Values bound to memory that a device can't use are shown to it as if they lay in its default type: such a node would
-    /// run on a copy.
+    /// Values bound to memory that a device can't use are shown to it as if they lay in its default type: such a node
+    /// would run on a copy.
     static Result<SupportTable> ask(const Graph &graph, const DeviceList &devices, const BoundTypes &bound,
                                     TypeSupport &types, Decompositions &formulas);
 

@@ -15,14 +15,18 @@ static_assert(std::ranges::is_sorted(k_types, {}, &DTypeInfo::type), "find_dtype
 
 }  // namespace
 
-std::span<const DTypeInfo> all_dtypes() noexcept { return k_types; }
+std::span<const DTypeInfo> all_dtypes() noexcept {
+    return k_types;
+}
 
 const DTypeInfo *find_dtype(uint32_t id) noexcept {
     auto row = std::ranges::lower_bound(k_types, DType(id), {}, &DTypeInfo::type);
     return row != k_types.end() && row->type == DType(id) ? &*row : nullptr;
 }
 
-const DTypeInfo &dtype_info(DType type) noexcept { return *find_dtype(uint32_t(type)); }
+const DTypeInfo &dtype_info(DType type) noexcept {
+    return *find_dtype(uint32_t(type));
+}
 
 std::optional<int64_t> canonical_bytes(DType type, std::span<const int64_t> shape) noexcept {
     const DTypeInfo &info = dtype_info(type);

@@ -19,7 +19,9 @@ std::optional<int64_t> Shape::elements() const {
     return count;
 }
 
-std::string to_string(const Shape &shape) { return fmt::format("[{}]", fmt::join(shape.sizes(), ", ")); }
+std::string to_string(const Shape &shape) {
+    return fmt::format("[{}]", fmt::join(shape.sizes(), ", "));
+}
 
 std::array<int64_t, TN_MAX_RANK> contiguous_strides(DType type, const Shape &shape) {
     const DTypeInfo &info = dtype_info(type);
@@ -55,8 +57,8 @@ Result<uint64_t> checked_bytes(const TensorSpec &spec) {
         return Status::invalid_argument(fmt::format("tensor '{}': more than {} dimensions", spec.name, TN_MAX_RANK));
     const auto bytes = canonical_bytes(spec.type, spec.shape.sizes());
     if (!bytes)
-        return Status::invalid_argument(fmt::format("tensor '{}': {} has no size in {} (blocks of {} elements)", spec.name,
-                                                    to_string(spec.shape), dtype_info(spec.type).name,
+        return Status::invalid_argument(fmt::format("tensor '{}': {} has no size in {} (blocks of {} elements)",
+                                                    spec.name, to_string(spec.shape), dtype_info(spec.type).name,
                                                     dtype_info(spec.type).block_elements));
     return uint64_t(*bytes);
 }
@@ -68,8 +70,8 @@ Result<Tensor> Tensor::in_buffer(std::shared_ptr<Buffer> buffer, uint64_t offset
     tn_value value = describe(spec.type, spec.shape, spec.name.c_str());
     TENON_ASSIGN(const uint64_t stored, buffer->type().tensor_bytes(value));
     if (offset > buffer->bytes() || stored > buffer->bytes() - offset)
-        return Status::invalid_argument(fmt::format("tensor '{}': {} bytes at {} don't fit a buffer of {} bytes", spec.name,
-                                                    stored, offset, buffer->bytes()));
+        return Status::invalid_argument(fmt::format("tensor '{}': {} bytes at {} don't fit a buffer of {} bytes",
+                                                    spec.name, stored, offset, buffer->bytes()));
     value.offset = offset;
     Tensor tensor;
     TENON_ASSIGN(tensor.cookie_, buffer->init_tensor(value));

@@ -132,6 +132,9 @@ function(tenon_add_plugin)
   _tenon_write_manifest("${folder}/manifest.json" ${arg_NAME} tenon_${arg_NAME}.so VENDOR "${arg_VENDOR}"
                         VERSION "${arg_VERSION}" DESCRIPTION "${arg_DESCRIPTION}" DEVICES ${arg_DEVICES}
                         CPU_FEATURES ${arg_CPU_FEATURES})
+  # The registry refuses what others could write to; a umask of 002 would make the build tree's plugins so.
+  add_custom_command(TARGET ${target} POST_BUILD COMMAND chmod go-w "${folder}" "$<TARGET_FILE:${target}>"
+                                                                    "${folder}/manifest.json" VERBATIM)
   if(NOT arg_NO_INSTALL)
     set(to "${CMAKE_INSTALL_LIBDIR}/tenon/plugins/${arg_NAME}")
     install(TARGETS ${target} LIBRARY DESTINATION ${to} COMPONENT plugin_${arg_NAME})

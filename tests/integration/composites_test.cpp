@@ -1,5 +1,5 @@
-// Every composite twice: as the CPU plugin claims it, and as its decomposition runs on a mock device that knows primitives
-// only. The two share no code, so that each is the other's witness.
+// Every composite twice: as the CPU plugin claims it, and as its decomposition runs on a mock device that knows
+// primitives only. The two share no code, so that each is the other's witness.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>

@@ -72,7 +72,8 @@ struct Runner {
 
     Status run(const Data &data, uint64_t cancel_token = 0) {
         const Graph &graph = executable->schedule().graph();
-        for (ValueId input : graph.inputs()) TENON_TRY(session->write(*executable, input, data.at(graph.values()[input].name)));
+        for (ValueId input : graph.inputs())
+            TENON_TRY(session->write(*executable, input, data.at(graph.values()[input].name)));
         return session->run(*executable, cancel_token);
     }
 
@@ -80,7 +81,8 @@ struct Runner {
         const Graph &graph = executable->schedule().graph();
         const Value &value = graph.values()[graph.outputs()[index]];
         std::vector<float> floats(size_t(*value.shape.elements()));
-        const Status status = session->read(*executable, graph.outputs()[index], std::as_writable_bytes(std::span(floats)));
+        const Status status =
+            session->read(*executable, graph.outputs()[index], std::as_writable_bytes(std::span(floats)));
         REQUIRE_MESSAGE(status.ok(), status.message());
         return floats;
     }

@@ -14,7 +14,8 @@ namespace {
 Graph line() {
     GraphBuilder b;
     const ValueId x = b.input("x", DType::f32, {2, 8});
-    const ValueId y = b.linear(b.node(TN_OP_ABS, {x}, {}, "abs"), b.weight("w", DType::f32, {8, 8}), k_no_value, "linear");
+    const ValueId y =
+        b.linear(b.node(TN_OP_ABS, {x}, {}, "abs"), b.weight("w", DType::f32, {8, 8}), k_no_value, "linear");
     b.output(b.node(TN_OP_NEG, {y}, {}, "neg"));
     auto graph = std::move(b).finish();
     REQUIRE(graph.ok());
@@ -34,7 +35,9 @@ std::map<std::string, Placed> placed(const Schedule &schedule) {
     return out;
 }
 
-Data data() { return {{"x", random_floats(16, 1)}, {"w", random_floats(64, 2)}}; }
+Data data() {
+    return {{"x", random_floats(16, 1)}, {"w", random_floats(64, 2)}};
+}
 
 }  // namespace
 
@@ -87,7 +90,8 @@ TEST_CASE("schedule: a weight that lies on the fallback moves its node up only w
 TEST_CASE("schedule: states are never carried between devices") {
     GraphBuilder b;
     const ValueId cache = b.state("cache", DType::f32, {8, 2, 4});
-    const ValueId after = b.kv_append(cache, b.input("new", DType::f32, {1, 2, 4}), b.input("row", DType::i32, {1}), "append");
+    const ValueId after =
+        b.kv_append(cache, b.input("new", DType::f32, {1, 2, 4}), b.input("row", DType::i32, {1}), "append");
     b.output(b.node(TN_OP_ABS, {after}, {}, "abs"));
     auto graph = std::move(b).finish();
     REQUIRE(graph.ok());

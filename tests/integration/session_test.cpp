@@ -21,11 +21,14 @@ Graph blocks(int count, int64_t tokens = 5) {
     ValueId x = b.input("x", DType::f32, {tokens, k_width});
     for (int i = 0; i < count; ++i) {
         b.set_scope(fmt::format("blk.{}.", i));
-        auto weight = [&](const char *name, Shape shape) { return b.weight(fmt::format("{}.{}", name, i), DType::f32, shape); };
+        auto weight = [&](const char *name, Shape shape) {
+            return b.weight(fmt::format("{}.{}", name, i), DType::f32, shape);
+        };
         const ValueId norm = b.rms_norm(x, weight("norm", {k_width}), 1e-5f, "norm");
         const ValueId gate = b.linear(norm, weight("gate", {2 * k_width, k_width}), k_no_value, "gate");
         const ValueId up = b.linear(norm, weight("up", {2 * k_width, k_width}), k_no_value, "up");
-        const ValueId down = b.linear(b.swiglu(gate, up, "act"), weight("down", {k_width, 2 * k_width}), k_no_value, "down");
+        const ValueId down =
+            b.linear(b.swiglu(gate, up, "act"), weight("down", {k_width, 2 * k_width}), k_no_value, "down");
         x = b.add(x, down, "residual");
     }
     b.output(x);
@@ -53,7 +56,9 @@ std::vector<Pin> pins(std::initializer_list<const char *> texts) {
     return out;
 }
 
-void require_ok(const Status &status) { REQUIRE_MESSAGE(status.ok(), status.message()); }
+void require_ok(const Status &status) {
+    REQUIRE_MESSAGE(status.ok(), status.message());
+}
 
 std::vector<float> on_cpu(const Graph &graph, const Data &data) {
     Runner cpu;

@@ -32,7 +32,8 @@ TEST_CASE("vendor: the plugin takes over rms_norm, the rest stays with the CPU, 
     b.output(b.linear(norm, b.weight("w", DType::f32, {16, 64}), k_no_value, "linear"));
     auto graph = std::move(b).finish();
     REQUIRE(graph.ok());
-    const Data data = {{"x", random_floats(3 * 64, 1)}, {"norm", random_floats(64, 2)}, {"w", random_floats(16 * 64, 3)}};
+    const Data data = {
+        {"x", random_floats(3 * 64, 1)}, {"norm", random_floats(64, 2)}, {"w", random_floats(16 * 64, 3)}};
     Runner vendor, cpu;
     vendor.registry = with_vendor();
     Status status = vendor.prepare(*graph, "twice:0,cpu", data);
@@ -64,7 +65,8 @@ TEST_CASE("vendor: an op of its own runs there, and elsewhere through its formul
         const Data data = {{"x", to_bytes<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})}};
         Status status = runner.prepare(*graph, devices, data);
         REQUIRE_MESSAGE(status.ok(), status.message());
-        CHECK(device_of(runner.executable->schedule(), "twice") == std::string(devices).substr(0, std::string(devices).find(',')));
+        CHECK(device_of(runner.executable->schedule(), "twice") ==
+              std::string(devices).substr(0, std::string(devices).find(',')));
         status = runner.run(data);
         REQUIRE_MESSAGE(status.ok(), status.message());
         CHECK(runner.output(0) == std::vector<float>{-2, -4, -6, -8, -10, -12, -14, -16, -18, -20});

@@ -8,12 +8,14 @@ Status infer_mask(const OpCall &call, std::span<OutputSpec> out) {
     const Value &q_pos = call.in(0), &seq = call.in(1), &start = call.in(2), &len = call.in(3);
     for (const Value *input : call.inputs)
         TENON_REQUIRE(input->type == DType::i32 && input->shape.rank() == 1, "attention_mask takes i32 of rank 1");
-    TENON_REQUIRE(q_pos.shape == seq.shape && start.shape == len.shape, "attention_mask: q_pos {} and seq {}, or kv_start {} "
-                  "and kv_len {} differ", to_string(q_pos.shape), to_string(seq.shape), to_string(start.shape),
-                  to_string(len.shape));
+    TENON_REQUIRE(q_pos.shape == seq.shape && start.shape == len.shape,
+                  "attention_mask: q_pos {} and seq {}, or kv_start {} "
+                  "and kv_len {} differ",
+                  to_string(q_pos.shape), to_string(seq.shape), to_string(start.shape), to_string(len.shape));
     int64_t columns;
-    TENON_REQUIRE(!__builtin_mul_overflow(start.shape[0], int64_t(call.params.as<tn_params_attention_mask>().capacity),
-                                          &columns), "attention_mask: too many columns");
+    TENON_REQUIRE(
+        !__builtin_mul_overflow(start.shape[0], int64_t(call.params.as<tn_params_attention_mask>().capacity), &columns),
+        "attention_mask: too many columns");
     out[0] = {DType::f32, Shape{q_pos.shape[0], columns}};
     return {};
 }
@@ -23,7 +25,8 @@ enum Input { Q, K, V, Q_POS, SEQ, BLOCKS, KV_START, KV_LEN, SINKS };
 Status infer(const OpCall &call, std::span<OutputSpec> out) {
     const Shape &q = call.in(Q).shape, &k = call.in(K).shape, &v = call.in(V).shape, &blocks = call.in(BLOCKS).shape;
     const auto &params = call.params.as<tn_params_attention>();
-    TENON_REQUIRE(is_float(call.in(Q).type), "attention: q is f32, f16 or bf16, not {}", dtype_info(call.in(Q).type).name);
+    TENON_REQUIRE(is_float(call.in(Q).type), "attention: q is f32, f16 or bf16, not {}",
+                  dtype_info(call.in(Q).type).name);
     TENON_REQUIRE(q.rank() == 3 && k.rank() == 3 && v.rank() == 3 && q[2] == k[2] && k[0] == v[0] && k[1] == v[1],
                   "attention: q {}, K {} and V {} don't fit", to_string(q), to_string(k), to_string(v));
     TENON_REQUIRE(k[1] > 0 && q[1] % k[1] == 0, "attention: {} heads aren't a multiple of {} KV heads", q[1], k[1]);
@@ -32,10 +35,10 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
                       dtype_info(call.in(i).type).name);
     TENON_REQUIRE(call.in(Q_POS).shape == Shape{q[0]} && call.in(SEQ).shape == Shape{q[0]},
                   "attention: q_pos and seq hold one word for each of {} tokens", q[0]);
-    TENON_REQUIRE(blocks.rank() == 2 && call.in(KV_START).shape == Shape{blocks[0]} &&
-                      call.in(KV_LEN).shape == Shape{blocks[0]},
-                  "attention: blocks {}, kv_start {} and kv_len {} don't agree in sequences", to_string(blocks),
-                  to_string(call.in(KV_START).shape), to_string(call.in(KV_LEN).shape));
+    TENON_REQUIRE(
+        blocks.rank() == 2 && call.in(KV_START).shape == Shape{blocks[0]} && call.in(KV_LEN).shape == Shape{blocks[0]},
+        "attention: blocks {}, kv_start {} and kv_len {} don't agree in sequences", to_string(blocks),
+        to_string(call.in(KV_START).shape), to_string(call.in(KV_LEN).shape));
     TENON_REQUIRE(params.block_rows > 0 && k[0] % params.block_rows == 0,
                   "attention: a cache of {} rows isn't whole blocks of {}", k[0], params.block_rows);
     if (call.has(SINKS))
@@ -45,7 +48,8 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-// The cache's blocks of all sequences one behind the other: [n, h_kv, d] -> [h_kv, s * capacity, d], a view of the gathered.
+// The cache's blocks of all sequences one behind the other: [n, h_kv, d] -> [h_kv, s * capacity, d], a view of the
+// gathered.
 ValueId gather_heads(GraphBuilder &b, ValueId cache, const Shape &shape, ValueId blocks, int64_t block_rows) {
     const int64_t slots = b.value(blocks).shape[0] * b.value(blocks).shape[1] * block_rows;
     const ValueId table = b.reshape(cache, {shape[0] / block_rows, block_rows * shape[1] * shape[2]});
@@ -99,6 +103,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_ATTENTION_MASK, infer_mask}, {TN_OP
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_attention() { return k_contracts; }
+std::span<const OpContract> op_contracts_attention() {
+    return k_contracts;
+}
 
 }  // namespace tenon

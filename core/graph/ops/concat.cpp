@@ -7,12 +7,14 @@ namespace {
 Status infer(const OpCall &call, std::span<OutputSpec> out) {
     const uint32_t axis = call.params.as<tn_params_concat>().axis;
     const Value &first = call.in(0);
-    TENON_REQUIRE(axis < first.shape.rank(), "concat: axis {} of a tensor with {} dimensions", axis, first.shape.rank());
+    TENON_REQUIRE(axis < first.shape.rank(), "concat: axis {} of a tensor with {} dimensions", axis,
+                  first.shape.rank());
     Shape shape = first.shape;
     for (size_t i = 1; i < call.inputs.size(); ++i) {
         const Value &x = call.in(i);
         Shape rest = x.shape;
-        TENON_REQUIRE(x.type == first.type && rest.rank() == shape.rank(), "concat: input {} differs in type or rank", i);
+        TENON_REQUIRE(x.type == first.type && rest.rank() == shape.rank(), "concat: input {} differs in type or rank",
+                      i);
         rest[axis] = first.shape[axis];
         TENON_REQUIRE(rest == first.shape, "concat: input {} is {}, which doesn't fit {} along axis {}", i,
                       to_string(x.shape), to_string(first.shape), axis);
@@ -26,6 +28,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_CONCAT, infer}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_concat() { return k_contracts; }
+std::span<const OpContract> op_contracts_concat() {
+    return k_contracts;
+}
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// swiglu, geglu, reglu: gate, up f [...] of one shape -> act(gate) * up (Shazeer 2020), with silu, gelu (tanh form), relu.
+// swiglu, geglu, reglu: gate, up f [...] of one shape -> act(gate) * up (Shazeer 2020), with silu, gelu (tanh form),
+// relu.
 #include "graph/op_contract.h"
 
 namespace tenon {
@@ -24,6 +25,8 @@ constexpr OpContract k_contracts[] = {
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_gated() { return k_contracts; }
+std::span<const OpContract> op_contracts_gated() {
+    return k_contracts;
+}
 
 }  // namespace tenon

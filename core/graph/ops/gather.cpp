@@ -9,8 +9,8 @@ Status infer_last(const OpCall &call, std::span<OutputSpec> out) {
     const Value &x = call.in(0), &ids = call.in(1);
     TENON_REQUIRE(is_float(x.type), "gather_last takes f32, f16 or bf16, not {}", dtype_info(x.type).name);
     TENON_REQUIRE(ids.type == DType::i32, "gather_last: ids are i32, not {}", dtype_info(ids.type).name);
-    TENON_REQUIRE(x.shape.rank() >= 1 && x.shape.rank() == ids.shape.rank(), "gather_last: {} and ids {} differ in rank",
-                  to_string(x.shape), to_string(ids.shape));
+    TENON_REQUIRE(x.shape.rank() >= 1 && x.shape.rank() == ids.shape.rank(),
+                  "gather_last: {} and ids {} differ in rank", to_string(x.shape), to_string(ids.shape));
     for (uint32_t i = 0; i + 1 < x.shape.rank(); ++i)
         TENON_REQUIRE(x.shape[i] == ids.shape[i], "gather_last: {} and ids {} differ in their rows", to_string(x.shape),
                       to_string(ids.shape));
@@ -33,6 +33,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_GATHER_LAST, infer_last}, {TN_OP_GA
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_gather() { return k_contracts; }
+std::span<const OpContract> op_contracts_gather() {
+    return k_contracts;
+}
 
 }  // namespace tenon

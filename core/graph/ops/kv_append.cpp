@@ -1,4 +1,5 @@
-// kv_append: cache [n, h_kv, d], new f [t, h_kv, d], row i32 [t] -> the cache with row[i] set to new[i]; -1 drops a row.
+// kv_append: cache [n, h_kv, d], new f [t, h_kv, d], row i32 [t] -> the cache with row[i] set to new[i]; -1 drops a
+// row.
 #include "graph/op_contract.h"
 
 namespace tenon {
@@ -6,8 +7,10 @@ namespace {
 
 Status infer(const OpCall &call, std::span<OutputSpec> out) {
     const Value &cache = call.in(0), &rows = call.in(1), &ids = call.in(2);
-    TENON_REQUIRE(is_float(cache.type) || cache.type == DType::q8_0, "kv_append can't write {}", dtype_info(cache.type).name);
-    TENON_REQUIRE(is_float(rows.type) && ids.type == DType::i32, "kv_append takes rows in f32, f16 or bf16 and ids in i32");
+    TENON_REQUIRE(is_float(cache.type) || cache.type == DType::q8_0, "kv_append can't write {}",
+                  dtype_info(cache.type).name);
+    TENON_REQUIRE(is_float(rows.type) && ids.type == DType::i32,
+                  "kv_append takes rows in f32, f16 or bf16 and ids in i32");
     TENON_REQUIRE(cache.shape.rank() == 3 && rows.shape.rank() == 3 && ids.shape == Shape{rows.shape[0]} &&
                       cache.shape[1] == rows.shape[1] && cache.shape[2] == rows.shape[2],
                   "kv_append: cache {}, rows {} and ids {} don't fit", to_string(cache.shape), to_string(rows.shape),
@@ -27,6 +30,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_KV_APPEND, infer, decompose}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_kv_append() { return k_contracts; }
+std::span<const OpContract> op_contracts_kv_append() {
+    return k_contracts;
+}
 
 }  // namespace tenon

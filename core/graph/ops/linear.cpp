@@ -28,8 +28,8 @@ Status infer_experts(const OpCall &call, std::span<OutputSpec> out) {
     const Value &x = call.in(0), &w = call.in(1), &ids = call.in(2);
     TENON_REQUIRE(is_float(x.type), "linear_experts: x is f32, f16 or bf16, not {}", dtype_info(x.type).name);
     TENON_REQUIRE(ids.type == DType::i32 && ids.shape.rank() == 2, "linear_experts: ids are i32 [tokens, chosen]");
-    TENON_REQUIRE(x.shape.rank() == 3 && w.shape.rank() == 3 && x.shape[2] == w.shape[2] && x.shape[0] == ids.shape[0] &&
-                      (x.shape[1] == 1 || x.shape[1] == ids.shape[1]),
+    TENON_REQUIRE(x.shape.rank() == 3 && w.shape.rank() == 3 && x.shape[2] == w.shape[2] &&
+                      x.shape[0] == ids.shape[0] && (x.shape[1] == 1 || x.shape[1] == ids.shape[1]),
                   "linear_experts: x {}, W {} and ids {} don't fit", to_string(x.shape), to_string(w.shape),
                   to_string(ids.shape));
     out[0] = {x.type, Shape{ids.shape[0], ids.shape[1], w.shape[1]}};
@@ -41,6 +41,8 @@ constexpr OpContract k_contracts[] = {
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_linear() { return k_contracts; }
+std::span<const OpContract> op_contracts_linear() {
+    return k_contracts;
+}
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// matmul: a f [..., m, k], b f [..., n, k] -> [..., m, n]: a b^T. Batch dimensions broadcast, also by whole multiples: of
-// grouped heads, a's h heads read b's h / g.
+// matmul: a f [..., m, k], b f [..., n, k] -> [..., m, n]: a b^T. Batch dimensions broadcast, also by whole multiples:
+// of grouped heads, a's h heads read b's h / g.
 #include "graph/op_contract.h"
 
 namespace tenon {
@@ -27,6 +27,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_MATMUL, infer}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_matmul() { return k_contracts; }
+std::span<const OpContract> op_contracts_matmul() {
+    return k_contracts;
+}
 
 }  // namespace tenon

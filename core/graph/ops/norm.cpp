@@ -7,7 +7,8 @@ namespace {
 
 Status infer(const OpCall &call, std::span<OutputSpec> out) {
     const Value &x = call.in(0);
-    TENON_REQUIRE(is_float(x.type) && x.shape.rank() >= 1, "{} takes f32, f16 or bf16 with a last dimension", call.op.name);
+    TENON_REQUIRE(is_float(x.type) && x.shape.rank() >= 1, "{} takes f32, f16 or bf16 with a last dimension",
+                  call.op.name);
     for (size_t i = 1; i < call.inputs.size(); ++i)
         if (call.has(i))
             TENON_REQUIRE(is_float(call.in(i).type) && call.in(i).shape == Shape{x.shape.back()},
@@ -20,7 +21,9 @@ ValueId over_root(GraphBuilder &b, ValueId x, ValueId mean_square, float eps) {
     return b.mul(x, b.node(TN_OP_RSQRT, {b.affine(mean_square, 1, eps)}));
 }
 
-ValueId mean(GraphBuilder &b, ValueId x) { return b.node(TN_OP_MEAN, {x}); }
+ValueId mean(GraphBuilder &b, ValueId x) {
+    return b.node(TN_OP_MEAN, {x});
+}
 
 std::vector<ValueId> decompose_rms(GraphBuilder &b, const OpCall &call, std::span<const ValueId> x) {
     ValueId y = over_root(b, x[0], mean(b, b.node(TN_OP_SQR, {x[0]})), call.params.as<tn_params_norm>().eps);
@@ -36,10 +39,13 @@ std::vector<ValueId> decompose_layer(GraphBuilder &b, const OpCall &call, std::s
     return {y};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_RMS_NORM, infer, decompose_rms}, {TN_OP_LAYER_NORM, infer, decompose_layer}};
+constexpr OpContract k_contracts[] = {{TN_OP_RMS_NORM, infer, decompose_rms},
+                                      {TN_OP_LAYER_NORM, infer, decompose_layer}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_norm() { return k_contracts; }
+std::span<const OpContract> op_contracts_norm() {
+    return k_contracts;
+}
 
 }  // namespace tenon

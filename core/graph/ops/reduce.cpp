@@ -20,6 +20,8 @@ constexpr OpContract k_contracts[] = {
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_reduce() { return k_contracts; }
+std::span<const OpContract> op_contracts_reduce() {
+    return k_contracts;
+}
 
 }  // namespace tenon

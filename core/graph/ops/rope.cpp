@@ -11,8 +11,8 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     const Value &x = call.in(0), &pos = call.in(1);
     const auto &params = call.params.as<tn_params_rope>();
     TENON_REQUIRE(is_float(x.type) && x.shape.rank() == 3, "rope: x is f32, f16 or bf16 [tokens, heads, d]");
-    TENON_REQUIRE(pos.type == DType::i32 && pos.shape == Shape{x.shape[0]}, "rope: pos is i32, one for each of {} tokens",
-                  x.shape[0]);
+    TENON_REQUIRE(pos.type == DType::i32 && pos.shape == Shape{x.shape[0]},
+                  "rope: pos is i32, one for each of {} tokens", x.shape[0]);
     TENON_REQUIRE(params.dims % 2 == 0 && params.dims > 0 && int64_t(params.dims) <= x.shape[2],
                   "rope: {} of {} dimensions can't be turned in pairs", params.dims, x.shape[2]);
     TENON_REQUIRE(params.pairing <= TN_ROPE_HALVES, "rope: unknown pairing {}", params.pairing);
@@ -57,9 +57,7 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     if (call.has(2)) step = b.node(TN_OP_DIV, {step, b.reshape(in_order(b, x[2]), {1, half})});
     const ValueId angle = b.mul(b.reshape(b.copy(x[1], DType::f32), {t, 1}), step);  // [t, half]
     const float magnitude = p.attn_factor * (p.ext_factor > 0 ? 1 + 0.1f * std::log(1 / p.scale) : 1);
-    auto turn = [&](uint32_t op) {
-        return b.reshape(b.affine(b.node(op, {angle}), magnitude, 0), {t, 1, half});
-    };
+    auto turn = [&](uint32_t op) { return b.reshape(b.affine(b.node(op, {angle}), magnitude, 0), {t, 1, half}); };
     const ValueId cosine = turn(TN_OP_COS), sine = turn(TN_OP_SIN);
     const bool adjacent = p.pairing == TN_ROPE_ADJACENT;
     const ValueId a = adjacent ? slice_last(b, x[0], 0, half, 2) : slice_last(b, x[0], 0, half);
@@ -89,6 +87,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_ROPE, infer, decompose}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_rope() { return k_contracts; }
+std::span<const OpContract> op_contracts_rope() {
+    return k_contracts;
+}
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// route: logits f [t, experts] -> ids i32 [t, k], weights f [t, k]: the k best experts of each token and how much each counts.
-// With normalise the weights of the chosen sum to 1.
+// route: logits f [t, experts] -> ids i32 [t, k], weights f [t, k]: the k best experts of each token and how much each
+// counts. With normalise the weights of the chosen sum to 1.
 #include "graph/op_contract.h"
 
 namespace tenon {
@@ -40,6 +40,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_ROUTE, infer, decompose}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_route() { return k_contracts; }
+std::span<const OpContract> op_contracts_route() {
+    return k_contracts;
+}
 
 }  // namespace tenon

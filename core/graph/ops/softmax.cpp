@@ -1,4 +1,5 @@
-// softmax(scale * x + mask) over the last dimension; the mask is optional and broadcast to x. A row of -inf gives zeros.
+// softmax(scale * x + mask) over the last dimension; the mask is optional and broadcast to x. A row of -inf gives
+// zeros.
 #include "graph/op_contract.h"
 
 namespace tenon {
@@ -18,6 +19,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_SOFTMAX, infer, nullptr, Broadcast:
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_softmax() { return k_contracts; }
+std::span<const OpContract> op_contracts_softmax() {
+    return k_contracts;
+}
 
 }  // namespace tenon

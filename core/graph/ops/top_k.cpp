@@ -19,6 +19,8 @@ constexpr OpContract k_contracts[] = {{TN_OP_TOP_K, infer}};
 
 }  // namespace
 
-std::span<const OpContract> op_contracts_top_k() { return k_contracts; }
+std::span<const OpContract> op_contracts_top_k() {
+    return k_contracts;
+}
 
 }  // namespace tenon

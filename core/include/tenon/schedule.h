@@ -51,7 +51,7 @@ struct Copy {
 struct DeviceMemory {
     uint64_t arena_bytes = 0;              // activations and scratch, shared by lifetimes
     uint64_t arena_lower_bound_bytes = 0;  // the largest sum of live bytes: no plan can need less
-    uint64_t io_bytes = 0;                 // graph inputs and outputs, which are kept apart
+    uint64_t io_bytes = 0;                 // graph inputs, outputs and constants, which are kept apart
 };
 
 class Schedule {

@@ -1,4 +1,4 @@
-#include "registry/call.h"
+#include "base/plugin_call.h"
 
 #include <fmt/format.h>
 
