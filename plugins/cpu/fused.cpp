@@ -11,6 +11,7 @@ public:
     NormLinearKernel(const Problem &norm, const std::vector<Problem> &products, Features features)
         : x_(norm.in[0]),
           normal_(norm.out[0]),
+          cut_(Cut::of(normal_.rows(), 3 * normal_.last())),
           eps_(norm.as<tn_params_norm>().eps),
           weighted_(norm.input(1) != nullptr),
           norm_(choose_rms_norm(features)),
@@ -26,22 +27,22 @@ public:
         return normal_bytes() + (quantised_ ? Q8Matrix::bytes(normal_.rows(), normal_.last()) : 0);
     }
 
-    void run(const Args &args, Crew &crew) const noexcept override {
-        const int64_t rows = normal_.rows(), n = normal_.last();
-        Activations x{args.scratch, &normal_, Q8Matrix(args.scratch + normal_bytes(), rows, n)};
-        const float *w = weighted_ ? args.input<float>(1) : nullptr;
-        const auto [first, last] = crew.share(rows);
-        for (int64_t r = first; r < last; ++r) {
-            float *to = reinterpret_cast<float *>(args.scratch) + r * n;
-            norm_(args.input<float>(0, x_.row_offset(r)), w, to, n, eps_);
-            if (quantised_) quantize_(to, n, x.q8.q(r), x.q8.pairs(r), x.q8.sums(r));
-        }
-        crew.barrier();
-        for (int64_t claimed = crew.next(); claimed < pieces_; claimed = crew.next()) {
-            int64_t piece = claimed;
+    int phases() const noexcept override { return 2; }
+    int64_t pieces(int phase) const noexcept override { return phase == 0 ? cut_.pieces() : pieces_; }
+
+    void piece(const Args &args, int phase, int64_t i) const noexcept override {
+        const int64_t n = normal_.last();
+        const Activations x{args.scratch, &normal_, Q8Matrix(args.scratch + normal_bytes(), normal_.rows(), n)};
+        if (phase == 1) {
             size_t product = 0;
-            while (piece >= products_[product].pieces()) piece -= products_[product++].pieces();
-            products_[product].piece(piece, x, args.in[2 + product], args.output<float>(product));
+            while (i >= products_[product].pieces()) i -= products_[product++].pieces();
+            products_[product].piece(i, x, args.in[2 + product], nullptr, args.output<float>(product));
+            return;
+        }
+        const float *w = weighted_ ? args.input<float>(1) : nullptr;
+        for (int64_t r = cut_.first(i); r < cut_.last(i); ++r) {
+            norm_(args.input<float>(0, x_.row_offset(r)), w, reinterpret_cast<float *>(args.scratch) + r * n, n, eps_);
+            if (quantised_) x.quantize_row(quantize_, r, n);
         }
     }
 
@@ -50,6 +51,7 @@ private:
     uint64_t normal_bytes() const noexcept { return (uint64_t(normal_.elements()) * sizeof(float) + 63) / 64 * 64; }
 
     Operand x_, normal_;
+    Cut cut_;
     float eps_;
     bool weighted_, quantised_ = false;
     RmsNormFn norm_;

@@ -1,10 +1,11 @@
-// What an op file sees and offers: operands without addresses, a check with reasons, and kernels that run on a team.
+// What an op file sees and offers: operands without addresses, a check with reasons, and kernels made of pieces.
 //
 // An op is one file in ops/. It holds a table of Op rows (id, refuse, make), found through op_tables.inc, which CMake
 // writes from the folder's listing. A kernel is made once per node, when all shapes are known, and must not allocate
 // when it runs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,6 @@
 #include <vector>
 
 #include "isa.h"
-#include "team.h"
 #include "tenon/ops.h"
 
 namespace tenon::cpu {
@@ -80,25 +80,43 @@ struct Args {
     }
 };
 
-// A node (or a fused group) ready to run. Immutable: one kernel may run for several sets of addresses at once.
+// A node (or a fused group) ready to run: one phase or several, each in pieces that threads claim (team.h). Immutable:
+// one kernel may run for several sets of addresses at once. Nothing here depends on the number of threads, which may
+// change between runs; and no result does, since each piece has outputs of its own.
 class Kernel {
 public:
     virtual ~Kernel() = default;
-    // Doesn't depend on the number of threads, which may change between runs.
     virtual uint64_t scratch_bytes() const noexcept { return 0; }
-    // Called by every thread of the team, which meet again afterwards. Results don't depend on their number.
-    virtual void run(const Args &args, Crew &crew) const noexcept = 0;
+    virtual int phases() const noexcept { return 1; }
+    // Pieces of a phase; 0: nothing to do.
+    virtual int64_t pieces(int phase) const noexcept = 0;
+    virtual void piece(const Args &args, int phase, int64_t i) const noexcept = 0;
 };
 
-// A kernel made of a callable (const Args &, Crew &).
+// How n units of work, each of about so many simple element operations, are cut: pieces worth claiming, all but the
+// last of `grain` units.
+struct Cut {
+    int64_t n = 0, grain = 1;
+    static Cut of(int64_t n, int64_t cost_a_unit) noexcept {
+        constexpr int64_t k_piece_cost = 16384;  // some microseconds
+        return {n, std::clamp<int64_t>(k_piece_cost / std::max<int64_t>(1, cost_a_unit), 1, std::max<int64_t>(1, n))};
+    }
+    int64_t pieces() const noexcept { return (n + grain - 1) / grain; }
+    int64_t first(int64_t i) const noexcept { return i * grain; }
+    int64_t last(int64_t i) const noexcept { return std::min(n, (i + 1) * grain); }
+};
+
+// A kernel of one phase, made of a callable (const Args &, int64_t first, int64_t last) over units.
 template <class Body>
-std::unique_ptr<Kernel> make_kernel(Body body) {
+std::unique_ptr<Kernel> make_kernel(Cut cut, Body body) {
     struct Simple final : Kernel {
-        explicit Simple(Body b) : body(std::move(b)) {}
-        void run(const Args &args, Crew &crew) const noexcept override { body(args, crew); }
+        Simple(Cut c, Body b) : cut(c), body(std::move(b)) {}
+        int64_t pieces(int) const noexcept override { return cut.pieces(); }
+        void piece(const Args &args, int, int64_t i) const noexcept override { body(args, cut.first(i), cut.last(i)); }
+        Cut cut;
         Body body;
     };
-    return std::make_unique<Simple>(std::move(body));
+    return std::make_unique<Simple>(cut, std::move(body));
 }
 
 struct Op {

@@ -53,7 +53,7 @@ Linear::Linear(const Operand &x, const Operand &w, bool exact, Features features
     token_pieces_ = ceil_div(tokens_, k_token_block);
 }
 
-void Linear::piece(int64_t i, const Activations &x, const std::byte *w, float *y) const noexcept {
+void Linear::piece(int64_t i, const Activations &x, const std::byte *w, const float *bias, float *y) const noexcept {
     // Token blocks of one stretch of weights follow each other, so that it is read from memory once.
     const int64_t row0 = i / token_pieces_ * rows_a_piece_, row1 = std::min(out_, row0 + rows_a_piece_);
     const int64_t t0 = i % token_pieces_ * k_token_block, t1 = std::min(tokens_, t0 + k_token_block);
@@ -63,6 +63,10 @@ void Linear::piece(int64_t i, const Activations &x, const std::byte *w, float *y
         row_.dot_q8(weight_row(w, row0), row_stride_, row1 - row0, blocks_, x.q8.row(0), y + row0);
     } else {
         quantised_tiles(row0, row1, t0, t1, x, w, y);
+    }
+    if (bias == nullptr) return;
+    for (int64_t t = t0; t < t1; ++t) {
+        for (int64_t r = row0; r < row1; ++r) y[t * out_ + r] += bias[r];
     }
 }
 
@@ -118,11 +122,6 @@ void Linear::f32_tiles(int64_t row0, int64_t row1, int64_t t0, int64_t t1, const
             for (int64_t r = 0; r < rows_here; ++r) y[t * out_ + r0 + r] = sums[(t - t0) * panel_rows + r];
         }
     }
-}
-
-void quantize_rows(QuantizeQ8Fn quantize, const Activations &x, int64_t tokens, int64_t n, Crew &crew) noexcept {
-    const auto [first, last] = crew.share(tokens);
-    for (int64_t t = first; t < last; ++t) quantize(x.row(t), n, x.q8.q(t), x.q8.pairs(t), x.q8.sums(t));
 }
 
 }  // namespace tenon::cpu

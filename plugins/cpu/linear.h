@@ -36,6 +36,9 @@ struct Activations {
     Q8Matrix q8;
 
     const float *row(int64_t t) const noexcept { return reinterpret_cast<const float *>(base + layout->row_offset(t)); }
+    void quantize_row(QuantizeQ8Fn quantize, int64_t t, int64_t n) const noexcept {
+        quantize(row(t), n, q8.q(t), q8.pairs(t), q8.sums(t));
+    }
 };
 
 class Linear {
@@ -50,9 +53,10 @@ public:
     int64_t tokens() const noexcept { return tokens_; }
     int64_t in() const noexcept { return in_; }
 
-    // The work falls into pieces 0 ... pieces() - 1, in any order, each written by one thread: y f32 [tokens, out].
+    // The work falls into pieces 0 ... pieces() - 1, in any order, each with elements of y of its own:
+    // y f32 [tokens, out] = x W^T, + bias [out] if there is one.
     int64_t pieces() const noexcept { return row_pieces_ * token_pieces_; }
-    void piece(int64_t i, const Activations &x, const std::byte *w, float *y) const noexcept;
+    void piece(int64_t i, const Activations &x, const std::byte *w, const float *bias, float *y) const noexcept;
 
 private:
     void quantised_tiles(int64_t row0, int64_t row1, int64_t t0, int64_t t1, const Activations &x, const std::byte *w,
@@ -69,8 +73,5 @@ private:
     bool plain_f32_;  // weights are F32: read in place, not decoded
     TileF32Fn tile_f32_;
 };
-
-// Quantises this thread's share of the rows of x.
-void quantize_rows(QuantizeQ8Fn quantize, const Activations &x, int64_t tokens, int64_t n, Crew &crew) noexcept;
 
 }  // namespace tenon::cpu

@@ -1,7 +1,6 @@
 #include "plan.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "fused.h"
 
@@ -121,35 +120,46 @@ std::shared_ptr<void> CpuPlan::bound(const plugin::BoundSet &set) {
     return own;
 }
 
-struct CpuPlan::Run {
-    const CpuPlan &plan;
-    const plugin::RunView &view;
-    const Addresses &addresses;
-    // The step after which all stop. A number, not a flag: thread 0 may be a step ahead of a thread that looks at it, and
-    // all must leave at the same barrier.
-    std::atomic<size_t> last_step = SIZE_MAX;
+// The phases of all steps; the token is asked before each step.
+class CpuPlan::Run final : public Job {
+public:
+    Run(const CpuPlan &plan, const plugin::RunView &view)
+        : plan_(plan), view_(view), addresses_(*view.user<Addresses>()) {}
+
+    int64_t next() noexcept override {
+        for (;;) {
+            if (++phase_ >= phases_) {
+                if (++step_ == plan_.steps_.size()) return 0;
+                if (view_.cancelled()) {
+                    stopped_ = true;
+                    return 0;
+                }
+                phase_ = 0;
+                phases_ = kernel().phases();
+            }
+            if (const int64_t pieces = kernel().pieces(phase_); pieces > 0) return pieces;
+        }
+    }
+    void piece(int64_t i) noexcept override { kernel().piece(addresses_.args[step_], phase_, i); }
+    bool stopped() const noexcept { return stopped_; }
+
+private:
+    const Kernel &kernel() const noexcept { return *plan_.steps_[step_].kernel; }
+
+    const CpuPlan &plan_;
+    const plugin::RunView &view_;
+    const Addresses &addresses_;
+    size_t step_ = size_t(-1);  // before the first
+    int phase_ = -1, phases_ = 0;
+    bool stopped_ = false;
 };
 
-void CpuPlan::work(void *context, Crew &crew) {
-    Run &run = *static_cast<Run *>(context);
-    const size_t count = run.plan.steps_.size();
-    for (size_t i = 0; i < count; ++i) {
-        run.plan.steps_[i].kernel->run(run.addresses.args[i], crew);
-        if (i + 1 == count) return;  // the team meets at the end of the run
-        if (crew.thread() == 0 && run.view.cancelled()) run.last_step.store(i, std::memory_order_relaxed);
-        crew.barrier();
-        if (run.last_step.load(std::memory_order_relaxed) == i) return;
-    }
-}
-
 void CpuPlan::execute(const plugin::RunView &view) {
+    Run run(*this, view);
+    device_.team().run(run);
+    if (!run.stopped()) return;
     view.check_cancelled();
-    Run run{*this, view, *view.user<Addresses>()};
-    device_.team().run(work, &run);
-    if (run.last_step != SIZE_MAX) {
-        view.check_cancelled();
-        plugin::fail(TN_CANCELLED, "the run was cancelled");
-    }
+    plugin::fail(TN_CANCELLED, "the run was cancelled");
 }
 
 }  // namespace tenon::cpu

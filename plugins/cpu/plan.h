@@ -1,5 +1,5 @@
 // A segment made ready: nodes become groups (most of them alone, norms with the products that read them), groups become
-// kernels, and a run walks the kernels with the whole team at once.
+// kernels, and a run is one job of the team: the phases of all kernels, one after the other.
 #pragma once
 
 #include "device.h"
@@ -25,12 +25,11 @@ private:
         std::vector<std::byte *> outputs;
         std::vector<Args> args;
     };
-    struct Run;
+    class Run;
 
     void add_alone(const plugin::NodeView &node);
     void add_norm_linear(const plugin::NodeView &norm, const std::vector<uint32_t> &products);
     void add_step(Step step, std::span<const uint32_t> nodes);
-    static void work(void *context, Crew &crew);
 
     CpuDevice &device_;
     std::vector<Step> steps_;

@@ -20,111 +20,110 @@ inline void relax() noexcept {
 #endif
 }
 
-}  // namespace
-
-void Team::Flag::raise(int32_t to) noexcept {
-    // Sequentially consistent: the store must not pass notify's look at who waits, or a sleeper would be missed.
-    value.store(to, std::memory_order_seq_cst);
-    value.notify_all();
+constexpr uint32_t unclaimed(uint64_t state) noexcept {
+    return uint32_t(state);
 }
 
-void Team::Flag::await_change(int32_t from) const noexcept {
-    for (int i = 0; i < 128; ++i) {
-        if (value.load(std::memory_order_acquire) != from) return;
+}  // namespace
+
+template <class Ready>
+void Team::wait_until(Ready ready) const noexcept {
+    for (int i = 0; i < 64; ++i) {
+        if (ready()) return;
         relax();
     }
     const auto until = std::chrono::steady_clock::now() + k_spin;
     do {
         for (int i = 0; i < 32; ++i) {
-            if (value.load(std::memory_order_acquire) != from) return;
+            if (ready()) return;
             relax();
         }
     } while (std::chrono::steady_clock::now() < until);
-    while (value.load(std::memory_order_acquire) == from) value.wait(from, std::memory_order_acquire);
+    for (;;) {
+        // The signal is read first: a change after that ends the wait, one before it is seen by ready.
+        const int32_t seen = signal_.load(std::memory_order_seq_cst);
+        if (ready()) return;
+        signal_.wait(seen, std::memory_order_seq_cst);
+    }
 }
 
-void Crew::barrier() noexcept {
-    const int32_t before = round_;
-    round_ = int32_t(uint32_t(round_) + 1);
-    if (threads_ == 1) {
-        team_->claimed_.store(0, std::memory_order_relaxed);
+void Team::wake() noexcept {
+    signal_.fetch_add(1, std::memory_order_seq_cst);
+    signal_.notify_all();
+}
+
+bool Team::help() noexcept {
+    uint64_t state = state_.load(std::memory_order_acquire);
+    while (unclaimed(state) != 0) {
+        if (!state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+            continue;
+        job_->piece(int64_t(total_ - unclaimed(state)));
+        if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) advance();
+        return true;
+    }
+    return false;
+}
+
+void Team::advance() noexcept {
+    const uint32_t pieces = uint32_t(job_->next());
+    if (pieces == 0) {
+        done_.store(true, std::memory_order_release);
+        wake();
         return;
     }
-    if (thread_ != 0) {
-        team_->seats_[thread_].arrived.raise(round_);
-        team_->released_.await_change(before);
-        return;
-    }
-    for (unsigned i = 1; i < threads_; ++i) team_->seats_[i].arrived.await_change(before);
-    team_->claimed_.store(0, std::memory_order_relaxed);
-    team_->released_.raise(round_);
+    total_ = pieces;
+    unfinished_.store(pieces, std::memory_order_relaxed);
+    const uint64_t phase = (state_.load(std::memory_order_relaxed) >> 32) + 1;
+    state_.store(phase << 32 | pieces, std::memory_order_release);
+    // The only piece of a phase is for the thread that is here; nobody is woken for it.
+    if (pieces > 1 && threads() > 1) wake();
 }
 
-int64_t Crew::next() noexcept {
-    return team_->claimed_.fetch_add(1, std::memory_order_relaxed);
+void Team::worker() noexcept {
+    const auto ready = [this] {
+        return unclaimed(state_.load(std::memory_order_acquire)) != 0 || stopping_.load(std::memory_order_acquire);
+    };
+    while (!stopping_.load(std::memory_order_acquire)) {
+        if (!help()) wait_until(ready);
+    }
 }
 
-void Team::seat_all(unsigned threads) {
-    seats_ = std::make_unique<Seat[]>(threads);
-    for (unsigned i = 0; i < threads; ++i) {
-        seats_[i].crew.team_ = this;
-        seats_[i].crew.thread_ = i;
-        seats_[i].crew.threads_ = threads;
+void Team::run(Job &job) noexcept {
+    std::lock_guard turn(turn_);
+    const auto ready = [this] {
+        return unclaimed(state_.load(std::memory_order_acquire)) != 0 || done_.load(std::memory_order_acquire);
+    };
+    job_ = &job;
+    done_.store(false, std::memory_order_relaxed);
+    advance();
+    while (!done_.load(std::memory_order_acquire)) {
+        if (!help()) wait_until(ready);
     }
-    start_.value.store(0);
-    released_.value.store(0);
-    claimed_.store(0);
-    work_ = nullptr;
-    threads_.store(threads);
 }
 
 std::string Team::resize(unsigned threads) {
     std::lock_guard turn(turn_);
-    if (threads == threads_.load()) return {};
+    if (threads == this->threads()) return {};
     stop();
-    seat_all(threads);
     try {
         workers_.reserve(threads - 1);
-        for (unsigned i = 1; i < threads; ++i) {
-            workers_.emplace_back([this, i] { worker(seats_[i]); });
-        }
+        for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
     } catch (const std::system_error &error) {
         const std::string made = std::to_string(workers_.size() + 1);
         stop();
-        seat_all(1);
         return "no more than " + made + " of " + std::to_string(threads) + " threads could be started: " + error.what();
     }
+    threads_.store(threads);
     return {};
 }
 
-void Team::worker(Seat &seat) noexcept {
-    for (int32_t seen = 0;;) {
-        start_.await_change(seen);
-        seen = int32_t(uint32_t(seen) + 1);
-        if (work_ == nullptr) return;
-        work_(context_, seat.crew);
-        seat.crew.barrier();
-    }
-}
-
-void Team::run(Work work, void *context) noexcept {
-    std::lock_guard turn(turn_);
-    Crew &crew = seats_[0].crew;
-    if (crew.threads_ > 1) {
-        work_ = work;
-        context_ = context;
-        start_.raise(int32_t(uint32_t(start_.value.load(std::memory_order_relaxed)) + 1));
-    }
-    work(context, crew);
-    crew.barrier();
-}
-
 void Team::stop() noexcept {
-    if (workers_.empty()) return;
-    work_ = nullptr;
-    start_.raise(int32_t(uint32_t(start_.value.load(std::memory_order_relaxed)) + 1));
+    stopping_.store(true, std::memory_order_release);
+    wake();
     for (std::thread &worker : workers_) worker.join();
     workers_.clear();
+    threads_.store(1);
+    stopping_.store(false, std::memory_order_release);
 }
 
 }  // namespace tenon::cpu

@@ -1,95 +1,74 @@
-// A team of threads that stays alive between runs: the caller is thread 0, the others wait in place.
+// A team of threads that stays alive between runs: the caller is one of them, the others wait in place.
 //
-// Threads meet by flags, each on its own cache line: a worker raises its own, thread 0 gathers them and raises one that
-// releases all. Waiting spins for some microseconds, the length of a usual gap between groups, then sleeps in the
-// kernel; so an idle team costs nothing.
+// Work comes in phases, a phase in pieces; whoever has time claims the next piece, and whoever ends a phase's last
+// piece starts the next phase. So nobody waits for a thread that the system has put aside, unless it holds a piece; and
+// phases of one piece (most small ops) follow each other on one thread without any meeting.
+//
+// Waiting spins for some microseconds, the length of a usual phase, then sleeps in the kernel: an idle team costs
+// nothing.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace tenon::cpu {
 
-class Team;
-
-// One thread's place in a run. Lives in the team; used by its own thread only.
-class Crew {
+// What a team runs. Lives until Team::run has returned.
+class Job {
 public:
-    unsigned thread() const noexcept { return thread_; }
-    unsigned threads() const noexcept { return threads_; }
-
-    // Waits until every thread has called it as often. What was written before is visible after. Starts a new count for
-    // next(). Every thread of the team must pass the same barriers.
-    void barrier() noexcept;
-
-    // Claims a number: 0, 1, 2 ... over all threads since the last barrier. For work in pieces: which thread computes a
-    // piece varies from run to run, so a piece's result must not depend on it.
-    int64_t next() noexcept;
-
-    // This thread's share [first, second) of n pieces, in equal contiguous parts.
-    std::pair<int64_t, int64_t> share(int64_t n) const noexcept {
-        return {n * thread_ / threads_, n * (thread_ + 1) / threads_};
-    }
-
-private:
-    friend class Team;
-    Team *team_ = nullptr;
-    unsigned thread_ = 0, threads_ = 1;
-    int32_t round_ = 0;
+    virtual ~Job() = default;
+    // Goes to the next phase and returns its number of pieces, at least 1 and below 2^32; 0 ends the run. Called by one
+    // thread of the team at a time, when all pieces before are done and visible.
+    virtual int64_t next() noexcept = 0;
+    // Computes a piece of the present phase. Pieces run at the same time, on any thread: what they compute must not
+    // depend on who computes them.
+    virtual void piece(int64_t i) noexcept = 0;
 };
 
 // [any thread]; runs and resizes take turns.
 class Team {
 public:
-    // Called once by every thread; must not throw.
-    using Work = void (*)(void *context, Crew &crew);
-
     static constexpr unsigned max_threads = 1024;
 
-    Team() { seat_all(1); }
+    Team() = default;
     ~Team() { stop(); }
     Team(const Team &) = delete;
     Team &operator=(const Team &) = delete;
 
-    // Makes the team this large (1 to max_threads), thread 0 included. Returns an empty string, or why a thread could
-    // not be made; the team then has one thread only.
+    // Makes the team this large (1 to max_threads), the caller of run included. Returns an empty string, or why a
+    // thread could not be made; the team then has one thread only.
     std::string resize(unsigned threads);
 
     unsigned threads() const noexcept { return threads_.load(std::memory_order_relaxed); }
 
-    // Runs work on all threads and returns when all are done. The caller is thread 0.
-    void run(Work work, void *context) noexcept;
+    // Runs the job to its end. What it wrote is visible to the caller afterwards.
+    void run(Job &job) noexcept;
 
 private:
-    friend class Crew;
-    struct alignas(128) Flag {
-        std::atomic<int32_t> value{0};
-        void raise(int32_t to) noexcept;
-        void await_change(int32_t from) const noexcept;
-    };
-    struct alignas(128) Seat {
-        Flag arrived;
-        Crew crew;
-    };
-
-    void worker(Seat &seat) noexcept;
+    void worker() noexcept;
     void stop() noexcept;
-    void seat_all(unsigned threads);
+    bool help() noexcept;     // claims a piece and computes it; false: there is none
+    void advance() noexcept;  // starts the next phase
+    void wake() noexcept;
+    template <class Ready>
+    void wait_until(Ready ready) const noexcept;
 
     std::mutex turn_;
-    std::atomic<unsigned> threads_{1};
-    std::unique_ptr<Seat[]> seats_;
     std::vector<std::thread> workers_;
-    Flag start_, released_;
-    alignas(128) std::atomic<int64_t> claimed_{0};
-    Work work_ = nullptr;  // written before start_ is raised
-    void *context_ = nullptr;
+    std::atomic<unsigned> threads_{1};
+    std::atomic<bool> stopping_{false};
+    // A phase. Upper half of state_: its number, so that a claim never meets another phase; lower half: pieces not yet
+    // claimed. total_ and job_ are written before state_ and read after a claim, which keeps the phase from ending.
+    alignas(128) std::atomic<uint64_t> state_{0};
+    alignas(128) std::atomic<int64_t> unfinished_{0};
+    alignas(128) std::atomic<int32_t> signal_{0};  // changes whenever sleepers should look again
+    std::atomic<bool> done_{true};
+    Job *job_ = nullptr;
+    uint32_t total_ = 0;
 };
 
 // Physical cores that this process may use: its affinity mask, hyperthreads of a core counted once, bounded by the CPU

@@ -2,95 +2,91 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <chrono>
+#include <utility>
 
 #include "isa.h"
 
 namespace tenon::cpu {
 namespace {
 
-struct Rounds {
-    std::vector<int64_t> cells;
-    std::atomic<int64_t> claimed_sum{0};
-    std::atomic<bool> torn{false};
+// Phases of changing size; each piece counts itself and checks that the phase before is complete.
+struct Phases final : Job {
+    int64_t next() noexcept override {
+        for (int64_t i = 0; i < size; ++i) {
+            if (hits[size_t(i)].exchange(0, std::memory_order_relaxed) != 1) wrong = true;
+        }
+        total += size;
+        if (++phase > 300) return 0;
+        size = phase % 7 == 0 ? 40 : phase % 3 + 1;
+        plain = phase;
+        return size;
+    }
+    void piece(int64_t i) noexcept override {
+        if (i < 0 || i >= size || plain != phase) wrong = true;
+        hits[size_t(i)].fetch_add(1, std::memory_order_relaxed);
+    }
+    std::array<std::atomic<int>, 40> hits{};
+    std::atomic<bool> wrong{false};
+    int64_t size = 0, total = 0;
+    int phase = 0, plain = 0;  // not atomic: the team orders them
 };
 
-void many_rounds(void *context, Crew &crew) {
-    Rounds &r = *static_cast<Rounds *>(context);
-    for (int64_t round = 1; round <= 200; ++round) {
-        r.cells[crew.thread()] = round;
-        for (int64_t i = crew.next(); i < 10; i = crew.next()) r.claimed_sum += i;
-        crew.barrier();
-        for (unsigned t = 0; t < crew.threads(); ++t) {
-            if (r.cells[t] != round) r.torn = true;
-        }
-        crew.barrier();
-    }
-}
-
-TEST_CASE("team: barriers order writes, every piece is claimed once, whatever the number of threads") {
+TEST_CASE("team: every piece is computed once and phases follow each other, on any number of threads") {
     Team team;
+    int64_t total = 0;
     for (unsigned threads : {1u, 2u, 5u, 3u, 1u, 8u}) {
         REQUIRE(team.resize(threads) == "");
         CHECK(team.threads() == threads);
         for (int again = 0; again < 3; ++again) {
-            Rounds r;
-            r.cells.resize(threads);
-            team.run(many_rounds, &r);
-            CHECK_FALSE(r.torn);
-            CHECK(r.claimed_sum == 200 * 45);
+            Phases job;
+            team.run(job);
+            CHECK_FALSE(job.wrong);
+            if (total == 0) total = job.total;
+            CHECK(job.total == total);
         }
     }
 }
 
-TEST_CASE("team: shares cover everything once") {
-    Team team;
-    REQUIRE(team.resize(3) == "");
-    for (int64_t n : {0, 1, 2, 3, 100}) {
-        struct Context {
-            int64_t n;
-            std::atomic<int64_t> covered{0};
-        } context{n};
-        team.run(
-            [](void *c, Crew &crew) {
-                auto &ctx = *static_cast<Context *>(c);
-                const auto [first, last] = crew.share(ctx.n);
-                ctx.covered += last - first;
-            },
-            &context);
-        CHECK(context.covered == n);
-    }
-}
+struct Count final : Job {
+    explicit Count(int64_t n) : pieces(n) {}
+    int64_t next() noexcept override { return std::exchange(pieces, 0); }
+    void piece(int64_t) noexcept override { ++hits; }
+    int64_t pieces;
+    std::atomic<int64_t> hits{0};
+};
 
 TEST_CASE("team: several callers take turns, also with a resize between them") {
     Team team;
     REQUIRE(team.resize(2) == "");
-    std::atomic<int> inside{0}, overlaps{0}, runs{0};
-    struct Context {
-        std::atomic<int> &inside, &overlaps, &runs;
-    } context{inside, overlaps, runs};
+    std::atomic<int> overlaps{0}, inside{0};
+    struct Turn final : Job {
+        Turn(std::atomic<int> &i, std::atomic<int> &o) : inside(i), overlaps(o) {}
+        int64_t next() noexcept override {
+            if (++phase == 1 && inside.fetch_add(1) != 0) ++overlaps;
+            if (phase == 3) --inside;
+            return phase == 3 ? 0 : 2;
+        }
+        void piece(int64_t) noexcept override {}
+        std::atomic<int> &inside, &overlaps;
+        int phase = 0;
+    };
     const auto caller = [&] {
-        for (int i = 0; i < 100; ++i) {
-            team.run(
-                [](void *c, Crew &crew) {
-                    auto &ctx = *static_cast<Context *>(c);
-                    if (crew.thread() != 0) return;
-                    if (ctx.inside.fetch_add(1) != 0) ++ctx.overlaps;
-                    ++ctx.runs;
-                    --ctx.inside;
-                },
-                &context);
+        for (int i = 0; i < 200; ++i) {
+            Turn job(inside, overlaps);
+            team.run(job);
         }
     };
     std::thread a(caller), b(caller);
     for (unsigned threads : {3u, 1u, 2u}) CHECK(team.resize(threads) == "");
     a.join();
     b.join();
-    CHECK(runs == 200);
     CHECK(overlaps == 0);
+    CHECK(inside == 0);
 }
 
-TEST_CASE("team: sleeps between runs and wakes again") {
+TEST_CASE("team: sleeps between runs and wakes again; an empty job is fine") {
     Team team;
     REQUIRE(team.resize(2) == "");
     const auto cpu_seconds = [] {
@@ -98,14 +94,16 @@ TEST_CASE("team: sleeps between runs and wakes again") {
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
         return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
     };
-    std::atomic<int> hits{0};
-    const auto hit = [](void *c, Crew &) { ++*static_cast<std::atomic<int> *>(c); };
-    team.run(hit, &hits);
+    Count first(10), second(1000), nothing(0);
+    team.run(first);
     const double begin = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     CHECK(cpu_seconds() - begin < 0.05);
-    team.run(hit, &hits);
-    CHECK(hits == 4);
+    team.run(second);
+    team.run(nothing);
+    CHECK(first.hits == 10);
+    CHECK(second.hits == 1000);
+    CHECK(nothing.hits == 0);
 }
 
 TEST_CASE("team: there is a usable core") {

@@ -8,12 +8,16 @@
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernel.h"
+#include "team.h"
 #include "type.h"
 
 namespace tenon::cpu {
@@ -58,17 +62,29 @@ Team &team() {
     return all;
 }
 
-struct Job {
-    const Kernel *kernel;
-    Args args;
+// One pass of a kernel, as a plan runs it.
+class Pass final : public Job {
+public:
+    Pass(const Kernel &kernel, Args args) : kernel_(kernel), args_(args) {}
+    int64_t next() noexcept override {
+        while (++phase_ < kernel_.phases()) {
+            if (kernel_.pieces(phase_) > 0) return kernel_.pieces(phase_);
+        }
+        return 0;
+    }
+    void piece(int64_t i) noexcept override { kernel_.piece(args_, phase_, i); }
+
+private:
+    const Kernel &kernel_;
+    Args args_;
+    int phase_ = -1;
 };
 
 void run(const Kernel &kernel, const std::byte *x, const std::byte *w, float *y, std::byte *scratch) {
     const std::byte *in[] = {x, w};
     std::byte *out[] = {reinterpret_cast<std::byte *>(y)};
-    Job job{&kernel, {in, out, scratch}};
-    team().run([](void *c, Crew &crew) { static_cast<Job *>(c)->kernel->run(static_cast<Job *>(c)->args, crew); },
-               &job);
+    Pass pass(kernel, {in, out, scratch});
+    team().run(pass);
 }
 
 // Squared error relative to the squares of what is expected.
@@ -117,43 +133,41 @@ void linear(benchmark::State &state, uint32_t type, int64_t tokens, int64_t in, 
         benchmark::Counter(2e-9 * double(tokens * in * out), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// Sums memory with one of several patterns on all cores: `streams` places at once in each core's part.
-struct ReadJob {
-    const std::byte *from;
-    int64_t bytes;
-    int64_t streams;
-    std::atomic<uint64_t> sum{0};
-};
-
-void read_part(void *context, Crew &crew) {
-    ReadJob &job = *static_cast<ReadJob *>(context);
-    const int64_t lines = job.bytes / 64;
-    const auto [first, last] = crew.share(lines);
-    const int64_t each = (last - first) / job.streams;
-    uint64_t sums[8] = {};
-    const std::byte *base = job.from + first * 64;
-    for (int64_t line = 0; line < each; ++line) {
-        for (int64_t s = 0; s < job.streams; ++s) {
-            const std::byte *at = base + (s * each + line) * 64;
-            __builtin_prefetch(at + 2048);
-            for (int64_t k = 0; k < 8; ++k) {
-                uint64_t word;
-                std::memcpy(&word, at + 8 * k, 8);
-                sums[k] += word;
+// Sums memory, `streams` places at once in each thread's part.
+class Read final : public Job {
+public:
+    Read(const std::byte *from, int64_t bytes, int64_t streams) : from_(from), lines_(bytes / 64), streams_(streams) {}
+    int64_t next() noexcept override { return std::exchange(pieces_, 0); }
+    void piece(int64_t i) noexcept override {
+        const int64_t each = lines_ / team().threads() / streams_;
+        const std::byte *base = from_ + i * each * streams_ * 64;
+        uint64_t sums[8] = {};
+        for (int64_t line = 0; line < each; ++line) {
+            for (int64_t s = 0; s < streams_; ++s) {
+                const std::byte *at = base + (s * each + line) * 64;
+                __builtin_prefetch(at + 2048);
+                for (int64_t k = 0; k < 8; ++k) {
+                    uint64_t word = 0;
+                    std::memcpy(&word, at + 8 * k, 8);
+                    sums[k] += word;
+                }
             }
         }
+        benchmark::DoNotOptimize(sums);
     }
-    uint64_t all = 0;
-    for (uint64_t s : sums) all += s;
-    job.sum += all;
-}
+
+private:
+    const std::byte *from_;
+    int64_t lines_, streams_, pieces_ = team().threads();
+};
 
 void read_memory(benchmark::State &state) {
     const Memory memory = allocate(2 * k_pool_bytes);
     std::memset(memory.get(), 1, size_t(2 * k_pool_bytes));
-    ReadJob job{memory.get(), 2 * k_pool_bytes, state.range(0)};
-    for (auto _ : state) team().run(read_part, &job);
-    benchmark::DoNotOptimize(job.sum.load());
+    for (auto _ : state) {
+        Read job(memory.get(), 2 * k_pool_bytes, state.range(0));
+        team().run(job);
+    }
     state.SetBytesProcessed(state.iterations() * 2 * k_pool_bytes);
 }
 

@@ -81,15 +81,17 @@ public:
         return parts_ == 1 ? 0 : uint64_t(tokens_ * heads_ * parts_ * (dv_ + 2)) * sizeof(float);
     }
 
-    void run(const Args &args, Crew &crew) const noexcept override {
-        for (int64_t i = crew.next(); i < items_ * parts_; i = crew.next()) item(args, i / parts_, i % parts_);
-        if (parts_ == 1) return;
-        crew.barrier();
-        const auto [first, last] = crew.share(tokens_ * heads_);
-        for (int64_t row = first; row < last; ++row) merge(args, row);
+    int phases() const noexcept override { return parts_ == 1 ? 1 : 2; }
+    int64_t pieces(int phase) const noexcept override { return phase == 0 ? items_ * parts_ : merges().pieces(); }
+
+    void piece(const Args &args, int phase, int64_t i) const noexcept override {
+        if (phase == 0) return item(args, i / parts_, i % parts_);
+        for (int64_t row = merges().first(i); row < merges().last(i); ++row) merge(args, row);
     }
 
 private:
+    Cut merges() const noexcept { return Cut::of(tokens_ * heads_, parts_ * dv_); }
+
     // A run of tokens of one sequence, and query heads of one KV head.
     struct Run {
         int64_t token, tokens, head, heads, kv_head, sequence;

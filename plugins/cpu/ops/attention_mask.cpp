@@ -27,20 +27,23 @@ std::string refuse(const Problem &p) {
 }
 
 std::unique_ptr<Kernel> make(const Problem &p, Features) {
-    return make_kernel([in = p.in, params = p.as<tn_params_attention_mask>()](const Args &args, Crew &crew) {
-        const int64_t capacity = params.capacity, sequences = in[2].shape[0], columns = sequences * capacity;
-        const auto number = [&](size_t i, int64_t j) { return int64_t(*args.input<int32_t>(i, j * in[i].stride[0])); };
-        const auto [first, last] = crew.share(in[0].shape[0]);
-        for (int64_t t = first; t < last; ++t) {
-            float *row = args.output<float>(0) + t * columns;
-            std::fill(row, row + columns, -std::numeric_limits<float>::infinity());
-            const int64_t s = number(1, t);
-            if (s < 0 || s >= sequences) continue;
-            const Positions p = visible(number(0, t), number(2, s), number(3, s), params.window, capacity);
-            for (int64_t position = p.first; position < p.end; ++position)
-                row[s * capacity + slot_of(position, capacity)] = 0.0f;
-        }
-    });
+    return make_kernel(
+        Cut::of(p.out[0].shape[0], p.out[0].shape[1]),
+        [in = p.in, params = p.as<tn_params_attention_mask>()](const Args &args, int64_t first, int64_t last) {
+            const int64_t capacity = params.capacity, sequences = in[2].shape[0], columns = sequences * capacity;
+            const auto number = [&](size_t i, int64_t j) {
+                return int64_t(*args.input<int32_t>(i, j * in[i].stride[0]));
+            };
+            for (int64_t t = first; t < last; ++t) {
+                float *row = args.output<float>(0) + t * columns;
+                std::fill(row, row + columns, -std::numeric_limits<float>::infinity());
+                const int64_t s = number(1, t);
+                if (s < 0 || s >= sequences) continue;
+                const Positions p = visible(number(0, t), number(2, s), number(3, s), params.window, capacity);
+                for (int64_t position = p.first; position < p.end; ++position)
+                    row[s * capacity + slot_of(position, capacity)] = 0.0f;
+            }
+        });
 }
 
 constexpr Op k_ops[] = {{TN_OP_ATTENTION_MASK, refuse, make}};

@@ -49,8 +49,7 @@ void combine(const float *a, int64_t step_a, const float *b, int64_t step_b, flo
 
 template <class F>
 std::unique_ptr<Kernel> make(const Problem &p, Features) {
-    return make_kernel(
-        [a = p.in[0], b = p.in[1]](const Args &args, Crew &crew) { for_each_row_pair(a, b, args, crew, combine<F>); });
+    return elementwise_kernel(p.in[0], p.in[1], 1, combine<F>);
 }
 
 constexpr Op k_ops[] = {{TN_OP_ADD, refuse, make<Add>}, {TN_OP_SUB, refuse, make<Sub>}, {TN_OP_MUL, refuse, make<Mul>},

@@ -48,14 +48,16 @@ int64_t to_integer(float value) {
 
 class ConvertKernel final : public Kernel {
 public:
-    ConvertKernel(const Problem &p, Features features) : x_(p.in[0]), y_(p.out[0]) {
+    ConvertKernel(const Problem &p, Features features)
+        : x_(p.in[0]), y_(p.out[0]), cut_(Cut::of(x_.rows(), x_.last())) {
         if (!is_integer(x_.type)) decode_ = choose(*find_type(x_.type), features).decode;
         if (!is_integer(y_.type)) encode_ = choose_encode(y_.type, features);
     }
 
-    void run(const Args &args, Crew &crew) const noexcept override {
-        const auto [first, last] = crew.share(x_.rows());
-        for (int64_t r = first; r < last; ++r) {
+    int64_t pieces(int) const noexcept override { return cut_.pieces(); }
+
+    void piece(const Args &args, int, int64_t i) const noexcept override {
+        for (int64_t r = cut_.first(i); r < cut_.last(i); ++r) {
             row(args.in[0] + x_.row_offset(r), args.out[0] + y_.row_offset(r));
         }
     }
@@ -91,6 +93,7 @@ private:
     }
 
     Operand x_, y_;
+    Cut cut_;
     DecodeFn decode_ = nullptr;
     EncodeFn encode_ = nullptr;
 };
@@ -115,14 +118,14 @@ std::string refuse_copy(const Problem &p) {
 
 std::unique_ptr<Kernel> make_copy(const Problem &p, Features features) {
     if (p.in[0].type != p.out[0].type) return std::make_unique<ConvertKernel>(p, features);
-    return make_kernel([x = p.in[0], y = p.out[0]](const Args &args, Crew &crew) {
-        const Block block = block_of(x.type);
-        const auto [first, last] = crew.share(x.rows());
-        for (int64_t r = first; r < last; ++r) {
-            move_row(args.in[0] + x.row_offset(r), x.last_stride(), args.out[0] + y.row_offset(r),
-                     x.last() / block.elements, block.bytes);
-        }
-    });
+    return make_kernel(Cut::of(p.in[0].rows(), p.in[0].last()),
+                       [x = p.in[0], y = p.out[0]](const Args &args, int64_t first, int64_t last) {
+                           const Block block = block_of(x.type);
+                           for (int64_t r = first; r < last; ++r) {
+                               move_row(args.in[0] + x.row_offset(r), x.last_stride(), args.out[0] + y.row_offset(r),
+                                        x.last() / block.elements, block.bytes);
+                           }
+                       });
 }
 
 std::string refuse_concat(const Problem &p) {
@@ -148,19 +151,23 @@ std::string refuse_concat(const Problem &p) {
 }
 
 std::unique_ptr<Kernel> make_concat(const Problem &p, Features) {
-    return make_kernel([in = p.in, y = p.out[0], axis = p.as<tn_params_concat>().axis](const Args &args, Crew &crew) {
+    int64_t rows = 0;
+    for (const Operand &part : p.in) rows += part.rows();
+    return make_kernel(Cut::of(rows, p.out[0].last()), [in = p.in, y = p.out[0], axis = p.as<tn_params_concat>().axis](
+                                                           const Args &args, int64_t first, int64_t last) {
         const Block block = block_of(y.type);
         int64_t offset = 0;  // of this input's first element along the axis, in bytes
+        int64_t before = 0;  // rows of the inputs before
         for (size_t i = 0; i < in.size(); ++i) {
             Operand part = y;  // where this input goes
             part.shape = in[i].shape;
-            const auto [first, last] = crew.share(in[i].rows());
-            for (int64_t r = first; r < last; ++r) {
+            for (int64_t r = std::max<int64_t>(0, first - before); r < std::min(in[i].rows(), last - before); ++r) {
                 move_row(args.in[i] + in[i].row_offset(r), in[i].last_stride(),
                          args.out[0] + offset + part.row_offset(r), in[i].last() / block.elements, block.bytes);
             }
             const bool innermost = axis + 1 == y.rank;
             offset += innermost ? in[i].last() / block.elements * block.bytes : in[i].shape[axis] * y.stride[axis];
+            before += in[i].rows();
         }
     });
 }

@@ -37,11 +37,10 @@ std::unique_ptr<Kernel> make(const Problem &p, Features features) {
     const GatedFn f = p.op == TN_OP_SWIGLU  ? choose(k_swiglu, features).fn
                       : p.op == TN_OP_GEGLU ? choose(k_geglu, features).fn
                                             : reglu;
-    return make_kernel([gate = p.in[0], up = p.in[1], f](const Args &args, Crew &crew) {
-        for_each_row_pair(
-            gate, up, args, crew,
-            [&](const float *g, int64_t, const float *u, int64_t, float *y, int64_t n) { f(g, u, y, n); });
-    });
+    constexpr int64_t k_cost = 4;  // of an exponential
+    return elementwise_kernel(
+        p.in[0], p.in[1], k_cost,
+        [f](const float *gate, int64_t, const float *up, int64_t, float *y, int64_t n) { f(gate, up, y, n); });
 }
 
 constexpr Op k_ops[] = {{TN_OP_SWIGLU, refuse, make}, {TN_OP_GEGLU, refuse, make}, {TN_OP_REGLU, refuse, make}};

@@ -23,21 +23,21 @@ std::string refuse_rows(const Problem &p) {
 }
 
 std::unique_ptr<Kernel> make_rows(const Problem &p, Features features) {
-    return make_kernel([table = p.in[0], ids = p.in[1], decode = choose(*find_type(p.in[0].type), features).decode](
-                           const Args &args, Crew &crew) {
-        const int64_t d = table.shape[1];
-        if (d == 0) return;
-        const auto [first, last] = crew.share(ids.elements());
-        for (int64_t i = first; i < last; ++i) {
-            const int64_t id = id_at(ids, args.in[1], i);
-            float *y = args.output<float>(0) + i * d;
-            if (id >= 0 && id < table.shape[0]) {
-                decode(args.in[0] + id * table.stride[0], y, d);
-            } else {
-                std::memset(y, 0, size_t(d) * sizeof(float));
-            }
-        }
-    });
+    return make_kernel(Cut::of(p.in[1].elements(), p.in[0].shape[1]),
+                       [table = p.in[0], ids = p.in[1], decode = choose(*find_type(p.in[0].type), features).decode](
+                           const Args &args, int64_t first, int64_t last) {
+                           const int64_t d = table.shape[1];
+                           if (d == 0) return;
+                           for (int64_t i = first; i < last; ++i) {
+                               const int64_t id = id_at(ids, args.in[1], i);
+                               float *y = args.output<float>(0) + i * d;
+                               if (id >= 0 && id < table.shape[0]) {
+                                   decode(args.in[0] + id * table.stride[0], y, d);
+                               } else {
+                                   std::memset(y, 0, size_t(d) * sizeof(float));
+                               }
+                           }
+                       });
 }
 
 std::string refuse_last(const Problem &p) {
@@ -50,9 +50,9 @@ std::string refuse_last(const Problem &p) {
 }
 
 std::unique_ptr<Kernel> make_last(const Problem &p, Features) {
-    return make_kernel([x = p.in[0], ids = p.in[1]](const Args &args, Crew &crew) {
+    return make_kernel(Cut::of(p.in[1].rows(), 4 * p.in[1].last()), [x = p.in[0], ids = p.in[1]](
+                                                                        const Args &args, int64_t first, int64_t last) {
         const int64_t k = ids.last();
-        const auto [first, last] = crew.share(ids.rows());
         for (int64_t r = first; r < last; ++r) {
             const int64_t row = x.row_offset(r);
             for (int64_t j = 0; j < k; ++j) {

@@ -4,7 +4,7 @@
 namespace tenon::cpu {
 namespace {
 
-// Prepares the activations, meets, then the team claims pieces.
+// Quantises the activations, if the product wants them so, in a phase of their own.
 class LinearKernel final : public Kernel {
 public:
     LinearKernel(const Problem &p, Features features)
@@ -12,28 +12,24 @@ public:
           linear_(p.in[0], p.in[1], p.exact, features),
           quantize_(choose_quantize_q8(features)),
           bias_(p.in.size() > 2),
-          out_(p.out[0].last()) {}
+          cut_(Cut::of(linear_.tokens(), linear_.in())) {}
 
     uint64_t scratch_bytes() const noexcept override {
         return linear_.quantised() ? Q8Matrix::bytes(linear_.tokens(), linear_.in()) : 0;
     }
+    int phases() const noexcept override { return linear_.quantised() ? 2 : 1; }
+    int64_t pieces(int phase) const noexcept override {
+        return phase + 1 == phases() ? linear_.pieces() : cut_.pieces();
+    }
 
-    void run(const Args &args, Crew &crew) const noexcept override {
+    void piece(const Args &args, int phase, int64_t i) const noexcept override {
         Activations x{args.in[0], &x_, {}};
-        if (linear_.quantised()) {
-            x.q8 = Q8Matrix(args.scratch, linear_.tokens(), linear_.in());
-            quantize_rows(quantize_, x, linear_.tokens(), linear_.in(), crew);
-            crew.barrier();
+        if (linear_.quantised()) x.q8 = Q8Matrix(args.scratch, linear_.tokens(), linear_.in());
+        if (phase + 1 == phases()) {
+            linear_.piece(i, x, args.in[1], bias_ ? args.input<float>(2) : nullptr, args.output<float>(0));
+            return;
         }
-        float *y = args.output<float>(0);
-        for (int64_t i = crew.next(); i < linear_.pieces(); i = crew.next()) linear_.piece(i, x, args.in[1], y);
-        if (!bias_) return;
-        crew.barrier();
-        const float *bias = args.input<float>(2);
-        const auto [first, last] = crew.share(linear_.tokens());
-        for (int64_t t = first; t < last; ++t) {
-            for (int64_t i = 0; i < out_; ++i) y[t * out_ + i] += bias[i];
-        }
+        for (int64_t t = cut_.first(i); t < cut_.last(i); ++t) x.quantize_row(quantize_, t, linear_.in());
     }
 
 private:
@@ -41,7 +37,7 @@ private:
     Linear linear_;
     QuantizeQ8Fn quantize_;
     bool bias_;
-    int64_t out_;
+    Cut cut_;
 };
 
 std::string refuse_linear(const Problem &p) {

@@ -46,16 +46,17 @@ public:
           batches_(y_.rows() == 0 ? 0 : y_.rows() / m_),
           tile_(choose_tile_f32(features)) {}
 
-    void run(const Args &args, Crew &crew) const noexcept override {
-        const int64_t row_pieces = (m_ + k_rows - 1) / k_rows, column_pieces = (n_ + k_columns - 1) / k_columns;
-        const int64_t pieces = batches_ * row_pieces * column_pieces;
-        for (int64_t i = crew.next(); i < pieces; i = crew.next()) {
-            const int64_t batch = i / (row_pieces * column_pieces), rest = i % (row_pieces * column_pieces);
-            piece(args, batch, rest / column_pieces * k_rows, rest % column_pieces * k_columns);
-        }
+    int64_t pieces(int) const noexcept override { return batches_ * row_pieces() * column_pieces(); }
+
+    void piece(const Args &args, int, int64_t i) const noexcept override {
+        const int64_t batch = i / (row_pieces() * column_pieces()), rest = i % (row_pieces() * column_pieces());
+        multiply(args, batch, rest / column_pieces() * k_rows, rest % column_pieces() * k_columns);
     }
 
 private:
+    int64_t row_pieces() const noexcept { return (m_ + k_rows - 1) / k_rows; }
+    int64_t column_pieces() const noexcept { return (n_ + k_columns - 1) / k_columns; }
+
     // Elements [first, first + n) of a row: where they lie, or gathered into space.
     static const float *stretch(const Operand &x, const std::byte *matrix, int64_t row, int64_t first, int64_t n,
                                 float *space) {
@@ -66,7 +67,7 @@ private:
         return space;
     }
 
-    void piece(const Args &args, int64_t batch, int64_t row0, int64_t column0) const noexcept {
+    void multiply(const Args &args, int64_t batch, int64_t row0, int64_t column0) const noexcept {
         alignas(64) float gathered_a[k_rows][k_stretch], gathered_b[panel_rows][k_stretch];
         const float *a_rows[k_rows], *b_rows[panel_rows];
         float sums[k_columns / panel_rows][k_rows * panel_rows] = {};

@@ -37,26 +37,28 @@ std::string refuse(const Problem &p) {
 }
 
 std::unique_ptr<Kernel> make_rms(const Problem &p, Features features) {
-    return make_kernel([x = p.in[0], eps = p.as<tn_params_norm>().eps, weighted = p.input(1) != nullptr,
-                        norm = choose_rms_norm(features)](const Args &args, Crew &crew) {
-        const auto [first, last] = crew.share(x.rows());
-        const float *w = weighted ? args.input<float>(1) : nullptr;
-        for (int64_t r = first; r < last; ++r) {
-            norm(args.input<float>(0, x.row_offset(r)), w, args.output<float>(0) + r * x.last(), x.last(), eps);
-        }
-    });
+    return make_kernel(Cut::of(p.in[0].rows(), 2 * p.in[0].last()),
+                       [x = p.in[0], eps = p.as<tn_params_norm>().eps, weighted = p.input(1) != nullptr,
+                        norm = choose_rms_norm(features)](const Args &args, int64_t first, int64_t last) {
+                           const float *w = weighted ? args.input<float>(1) : nullptr;
+                           for (int64_t r = first; r < last; ++r) {
+                               norm(args.input<float>(0, x.row_offset(r)), w, args.output<float>(0) + r * x.last(),
+                                    x.last(), eps);
+                           }
+                       });
 }
 
 std::unique_ptr<Kernel> make_layer(const Problem &p, Features) {
-    return make_kernel([x = p.in[0], eps = p.as<tn_params_norm>().eps, weighted = p.input(1) != nullptr,
-                        biased = p.input(2) != nullptr](const Args &args, Crew &crew) {
-        const auto [first, last] = crew.share(x.rows());
-        const float *w = weighted ? args.input<float>(1) : nullptr, *b = biased ? args.input<float>(2) : nullptr;
-        for (int64_t r = first; r < last; ++r) {
-            layer_norm(args.input<float>(0, x.row_offset(r)), w, b, args.output<float>(0) + r * x.last(), x.last(),
-                       eps);
-        }
-    });
+    return make_kernel(Cut::of(p.in[0].rows(), 2 * p.in[0].last()),
+                       [x = p.in[0], eps = p.as<tn_params_norm>().eps, weighted = p.input(1) != nullptr,
+                        biased = p.input(2) != nullptr](const Args &args, int64_t first, int64_t last) {
+                           const float *w = weighted ? args.input<float>(1) : nullptr,
+                                       *b = biased ? args.input<float>(2) : nullptr;
+                           for (int64_t r = first; r < last; ++r) {
+                               layer_norm(args.input<float>(0, x.row_offset(r)), w, b,
+                                          args.output<float>(0) + r * x.last(), x.last(), eps);
+                           }
+                       });
 }
 
 constexpr Op k_ops[] = {{TN_OP_RMS_NORM, refuse, make_rms}, {TN_OP_LAYER_NORM, refuse, make_layer}};

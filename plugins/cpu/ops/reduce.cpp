@@ -61,10 +61,10 @@ std::string refuse_reduce(const Problem &p) {
 
 template <class Reduce>
 std::unique_ptr<Kernel> rowwise(const Problem &p, Reduce reduce) {
-    return make_kernel([x = p.in[0], reduce](const Args &args, Crew &crew) {
-        const auto [first, last] = crew.share(x.rows());
-        for (int64_t r = first; r < last; ++r) args.output<float>(0)[r] = reduce(row_of(x, args, r));
-    });
+    return make_kernel(Cut::of(p.in[0].rows(), p.in[0].last()),
+                       [x = p.in[0], reduce](const Args &args, int64_t first, int64_t last) {
+                           for (int64_t r = first; r < last; ++r) args.output<float>(0)[r] = reduce(row_of(x, args, r));
+                       });
 }
 
 std::unique_ptr<Kernel> make_sum(const Problem &p, Features) {
@@ -94,24 +94,24 @@ std::string refuse_pick(const Problem &p) {
 }
 
 std::unique_ptr<Kernel> make_pick(const Problem &p, Features) {
-    return make_kernel([x = p.in[0], k = picked(p)](const Args &args, Crew &crew) {
-        const auto [first, last] = crew.share(x.rows());
-        for (int64_t r = first; r < last && k > 0; ++r) {
-            const RowView row = row_of(x, args, r);
-            const auto order = [&](int32_t a, int32_t b) { return before(row, a, b); };
-            int32_t *best = args.output<int32_t>(0) + r * k;
-            for (int64_t i = 0; i < k; ++i) best[i] = int32_t(i);
-            // A heap with the worst of the k on top, in the output itself.
-            std::make_heap(best, best + k, order);
-            for (int64_t i = k; i < row.n; ++i) {
-                if (!before(row, i, best[0])) continue;
-                std::pop_heap(best, best + k, order);
-                best[k - 1] = int32_t(i);
-                std::push_heap(best, best + k, order);
-            }
-            std::sort_heap(best, best + k, order);
-        }
-    });
+    return make_kernel(Cut::of(p.in[0].rows(), p.in[0].last()),
+                       [x = p.in[0], k = picked(p)](const Args &args, int64_t first, int64_t last) {
+                           for (int64_t r = first; r < last && k > 0; ++r) {
+                               const RowView row = row_of(x, args, r);
+                               const auto order = [&](int32_t a, int32_t b) { return before(row, a, b); };
+                               int32_t *best = args.output<int32_t>(0) + r * k;
+                               for (int64_t i = 0; i < k; ++i) best[i] = int32_t(i);
+                               // A heap with the worst of the k on top, in the output itself.
+                               std::make_heap(best, best + k, order);
+                               for (int64_t i = k; i < row.n; ++i) {
+                                   if (!before(row, i, best[0])) continue;
+                                   std::pop_heap(best, best + k, order);
+                                   best[k - 1] = int32_t(i);
+                                   std::push_heap(best, best + k, order);
+                               }
+                               std::sort_heap(best, best + k, order);
+                           }
+                       });
 }
 
 constexpr Op k_ops[] = {{TN_OP_SUM, refuse_reduce, make_sum},

@@ -77,6 +77,7 @@ class RopeKernel final : public Kernel {
 public:
     RopeKernel(const Problem &p, Features features)
         : x_(p.in[0]),
+          cut_(Cut::of(x_.shape[0], 2 * x_.shape[1] * x_.shape[2])),
           pos_step_(p.in[1].stride[0]),
           has_factors_(p.input(2) != nullptr),
           halves_(p.as<tn_params_rope>().pairing == TN_ROPE_HALVES),
@@ -84,30 +85,30 @@ public:
           turns_(turns_of(p.as<tn_params_rope>())),
           table_(choose(k_table, features).fn) {}
 
-    void run(const Args &args, Crew &crew) const noexcept override {
+    int64_t pieces(int) const noexcept override { return cut_.pieces(); }
+
+    void piece(const Args &args, int, int64_t i) const noexcept override {
         const int64_t pairs = int64_t(turns_.size()), heads = x_.shape[1], d = x_.shape[2];
         double scaled[k_max_pairs];
         const double *turns = turns_.data();
         if (has_factors_) {
             const float *factors = args.input<float>(2);
-            for (int64_t i = 0; i < pairs; ++i) scaled[i] = turns_[size_t(i)] / double(factors[i]);
+            for (int64_t j = 0; j < pairs; ++j) scaled[j] = turns_[size_t(j)] / double(factors[j]);
             turns = scaled;
         }
         float table[2 * k_max_pairs];
-        int64_t table_token = -1;
-        const auto [first, last] = crew.share(x_.shape[0] * heads);
-        for (int64_t row = first; row < last; ++row) {
-            const int64_t token = row / heads;
-            if (token != table_token) {
-                table_(turns, pairs, double(*args.input<int32_t>(1, token * pos_step_)), magnitude_, table);
-                table_token = token;
+        for (int64_t token = cut_.first(i); token < cut_.last(i); ++token) {
+            table_(turns, pairs, double(*args.input<int32_t>(1, token * pos_step_)), magnitude_, table);
+            for (int64_t row = token * heads; row < (token + 1) * heads; ++row) {
+                rotate(args.input<float>(0, x_.row_offset(row)), args.output<float>(0) + row * d, d, table, pairs,
+                       halves_);
             }
-            rotate(args.input<float>(0, x_.row_offset(row)), args.output<float>(0) + row * d, d, table, pairs, halves_);
         }
     }
 
 private:
     Operand x_;
+    Cut cut_;
     int64_t pos_step_;
     bool has_factors_, halves_;
     float magnitude_;

@@ -58,13 +58,13 @@ void route(const float *logits, int64_t n, const tn_params_route &params, int32_
 }
 
 std::unique_ptr<Kernel> make(const Problem &p, Features) {
-    return make_kernel([x = p.in[0], params = p.as<tn_params_route>()](const Args &args, Crew &crew) {
-        const auto [first, last] = crew.share(x.shape[0]);
-        for (int64_t t = first; t < last; ++t) {
-            route(args.input<float>(0, x.row_offset(t)), x.shape[1], params, args.output<int32_t>(0) + t * params.k,
-                  args.output<float>(1) + t * params.k);
-        }
-    });
+    return make_kernel(Cut::of(p.in[0].shape[0], (4 + int64_t(p.as<tn_params_route>().k)) * p.in[0].shape[1]),
+                       [x = p.in[0], params = p.as<tn_params_route>()](const Args &args, int64_t first, int64_t last) {
+                           for (int64_t t = first; t < last; ++t) {
+                               route(args.input<float>(0, x.row_offset(t)), x.shape[1], params,
+                                     args.output<int32_t>(0) + t * params.k, args.output<float>(1) + t * params.k);
+                           }
+                       });
 }
 
 constexpr Op k_ops[] = {{TN_OP_ROUTE, refuse, make}};

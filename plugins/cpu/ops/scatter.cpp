@@ -18,15 +18,19 @@ public:
         }
     }
 
-    void run(const Args &args, Crew &crew) const noexcept override {
-        const int64_t pieces = one_row_.rows(), d = one_row_.last();
+    // Each row of the table belongs to one piece, which takes the new rows in order: so the last of equal ids wins.
+    int64_t pieces(int) const noexcept override {
+        return Cut::of(ids_.elements(), rows_.elements() / std::max<int64_t>(1, ids_.elements())).pieces();
+    }
+
+    void piece(const Args &args, int phase, int64_t mine) const noexcept override {
+        const int64_t all = pieces(phase), parts = one_row_.rows(), d = one_row_.last();
         for (int64_t i = 0; i < ids_.elements(); ++i) {
             const int64_t id = id_at(ids_, args.in[2], i);
-            // Each row of the table has one writer, who takes the new rows in order: so the last of equal ids wins.
-            if (id < 0 || id >= table_.shape[0] || id % crew.threads() != crew.thread()) continue;
-            for (int64_t piece = 0; piece < pieces; ++piece) {
-                encode_(args.input<float>(1, rows_.row_offset(i * pieces + piece)),
-                        args.output<std::byte>(0, id * table_.stride[0] + one_row_.row_offset(piece)), d);
+            if (id < 0 || id >= table_.shape[0] || id % all != mine) continue;
+            for (int64_t part = 0; part < parts; ++part) {
+                encode_(args.input<float>(1, rows_.row_offset(i * parts + part)),
+                        args.output<std::byte>(0, id * table_.stride[0] + one_row_.row_offset(part)), d);
             }
         }
     }

@@ -100,14 +100,13 @@ std::string refuse(const Problem &p) {
 // Runs row(x, y, n) over all elements of a problem with one input.
 template <class RowBody>
 std::unique_ptr<Kernel> rowwise(const Problem &p, RowBody row) {
-    return make_kernel([x = p.in[0], row](const Args &args, Crew &crew) {
-        for_each_row(x, args, crew, [&](const float *from, int64_t step, float *to, int64_t n) {
-            if (step == 1) {
-                row(from, to, n);
-                return;
-            }
-            for (int64_t i = 0; i < n; ++i) row(from + i * step, to + i, 1);
-        });
+    constexpr int64_t k_cost = 4;  // of an exponential or the like
+    return elementwise_kernel(p.in[0], k_cost, [row](const float *from, int64_t step, float *to, int64_t n) {
+        if (step == 1) {
+            row(from, to, n);
+            return;
+        }
+        for (int64_t i = 0; i < n; ++i) row(from + i * step, to + i, 1);
     });
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel.h"
+#include "team.h"
 
 namespace tenon::cpu::testing {
 

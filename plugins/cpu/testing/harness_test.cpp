@@ -51,13 +51,20 @@ void run_on(const Kernel &kernel, const std::vector<const std::byte *> &inputs, 
     constexpr size_t guard = 64;
     std::vector<std::byte> scratch(kernel.scratch_bytes() + 64 + guard, std::byte(0xa5));
     std::byte *at = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-    struct Context {
+    struct OneKernel final : Job {
+        OneKernel(const Kernel &k, Args a) : kernel(k), args(a) {}
+        int64_t next() noexcept override {
+            while (++phase < kernel.phases()) {
+                if (kernel.pieces(phase) > 0) return kernel.pieces(phase);
+            }
+            return 0;
+        }
+        void piece(int64_t i) noexcept override { kernel.piece(args, phase, i); }
         const Kernel &kernel;
         Args args;
-    } context{kernel, {inputs.data(), outputs.data(), at}};
-    team_of(threads).run(
-        [](void *c, Crew &crew) { static_cast<Context *>(c)->kernel.run(static_cast<Context *>(c)->args, crew); },
-        &context);
+        int phase = -1;
+    } job(kernel, {inputs.data(), outputs.data(), at});
+    team_of(threads).run(job);
     for (const std::byte *end = at + kernel.scratch_bytes(); end < scratch.data() + scratch.size(); ++end) {
         REQUIRE(*end == std::byte(0xa5));
     }
