@@ -32,7 +32,7 @@ MockAdapter::MockAdapter(Instance &instance, int index)
                          .description = "a device for tests",
                          .bus_id = join("mock-bus:", index),
                          .kind = TN_KIND_ACCELERATOR,
-                         .capabilities = TN_CAP_ASYNC | TN_CAP_SOFTWARE})  // software: no default list takes it {}
+                         .capabilities = TN_CAP_ASYNC | TN_CAP_SOFTWARE}) {}  // software: no default list takes it
 
 Adapter::Memory MockAdapter::memory() const {
     const uint64_t all = total.load(), taken = used.load();
