@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/text.h"
 #include "base/plugin_call.h"
+#include "base/text.h"
 #include "registry/live_count.h"
 
 using namespace tenon;

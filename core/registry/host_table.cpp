@@ -4,8 +4,8 @@
 #include <exception>
 #include <string>
 
-#include "base/text.h"
 #include "base/plugin_call.h"
+#include "base/text.h"
 #include "registry/plugin_context.h"
 
 namespace tenon {

@@ -1,5 +1,6 @@
 // tenon run MODEL: reads a prompt, answers with the model's text as it comes.
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -39,8 +40,8 @@ std::optional<int> parse(std::span<const std::string> args, Request &request) {
         "run", "Generates the text that follows a prompt, on stdout, as it comes",
         "The prompt is put into the model's chat template if it has one, as one message of the user; --raw takes it as "
         "it is. Text ends where the model ends it, after -n tokens, or when the context is full. Of the tokens that "
-        "can "
-        "follow, --top-k, --top-p and --min-p cut in that order, then one is drawn at the temperature. Progress and a "
+        "can follow, --top-k, --top-p and --min-p cut in that order, then one is drawn at the temperature. Progress "
+        "and a "
         "closing line with times go to stderr. Ctrl-C ends the text; pressed twice, the program.");
     add_engine_options(options, request.engine);
     add_text_options(options, request.source);
@@ -68,6 +69,12 @@ double seconds(Clock::duration time) {
 }
 double rate(int64_t count, double in_seconds) {
     return in_seconds > 0 ? static_cast<double>(count) / in_seconds : 0;
+}
+
+bool same_file(int a, int b) {
+    struct stat of_a {
+    }, of_b{};
+    return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
 /// The text as the model is to see it, in tokens.
@@ -124,6 +131,9 @@ public:
         if (::isatty(STDOUT_FILENO) && !ends_line_) out_.write("\n");
         const int exit_code = out_.finish(cancelled ? k_interrupted : k_done);
         if (!status.ok() && !cancelled) return fail("run", status);
+        // Where both streams end in one place, the closing line must not stand behind the text's last words.
+        if (!ends_line_ && same_file(STDOUT_FILENO, STDERR_FILENO) && !::isatty(STDOUT_FILENO))
+            std::fputc('\n', stderr);
         if (!request_.quiet) close_with_times();
         if (request_.stats) print_stats();
         return exit_code;

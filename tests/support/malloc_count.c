@@ -1,6 +1,6 @@
-/* Preloaded into a program, it counts what the program asks the C library's allocator and the kernel for: calls of malloc,
- * calloc, realloc, the aligned kinds and mmap, plugins included. At exit the total is written, as decimal text, to the file
- * named by MALLOC_COUNT_FILE. */
+/* Preloaded into a program, it counts what the program asks the C library's allocator and the kernel for: calls of
+ * malloc, calloc, realloc, the aligned kinds and mmap, plugins included. At exit the total is written, as decimal text,
+ * to the file named by MALLOC_COUNT_FILE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,9 @@ extern void *__libc_calloc(size_t items, size_t bytes);
 extern void *__libc_realloc(void *at, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-static void one_more(void) { atomic_fetch_add_explicit(&count, 1, memory_order_relaxed); }
+static void one_more(void) {
+    atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+}
 
 void *malloc(size_t bytes) {
     one_more();
@@ -43,7 +45,9 @@ void *memalign(size_t alignment, size_t bytes) {
     return __libc_memalign(alignment, bytes);
 }
 
-void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    return memalign(alignment, bytes);
+}
 
 int posix_memalign(void **out, size_t alignment, size_t bytes) {
     void *at = memalign(alignment, bytes);

@@ -63,7 +63,7 @@ extern "C" {
 
 /* Every struct starts so, elements of arrays too. struct_size is set by whoever owns the memory, also for outputs.
  * next is 0 or points to a tn_ext, valid as long as the struct is. */
-#define TN_HEAD          \
+#define TN_HEAD           \
     uint64_t struct_size; \
     const void *next
 
@@ -94,21 +94,21 @@ typedef struct tn_range {
 
 /* ---- Status ---------------------------------------------------------------------------------------------------- */
 
-typedef int32_t tn_status;         /* append-only */
+typedef int32_t tn_status; /* append-only */
 #define TN_OK 0
-#define TN_UNIMPLEMENTED 1         /* the function isn't there; the host falls back */
-#define TN_INVALID_ARGUMENT 2      /* the caller broke this contract */
-#define TN_INVALID_STATE 3         /* the call is right, its moment wrong (run before bind) */
-#define TN_UNSUPPORTED 4           /* understood, but not offered for these operands; the host falls back */
-#define TN_OUT_OF_MEMORY 5         /* nothing was lost; fewer or smaller requests may succeed */
-#define TN_TOO_SMALL 6             /* list capacity; see "Lists" */
-#define TN_NOT_FOUND 7             /* no such name */
-#define TN_BUSY 8                  /* live objects, or in use elsewhere */
-#define TN_TIMEOUT 9               /* not done within the given time; nothing changed */
-#define TN_CANCELLED 10            /* the run's token was raised; its outputs are undefined, all else intact */
-#define TN_DEVICE_LOST 11          /* for good: free the objects, close the device, open another */
-#define TN_DENIED 12               /* rights or licence */
-#define TN_INTERNAL 13             /* a bug or an error without a better code */
+#define TN_UNIMPLEMENTED 1    /* the function isn't there; the host falls back */
+#define TN_INVALID_ARGUMENT 2 /* the caller broke this contract */
+#define TN_INVALID_STATE 3    /* the call is right, its moment wrong (run before bind) */
+#define TN_UNSUPPORTED 4      /* understood, but not offered for these operands; the host falls back */
+#define TN_OUT_OF_MEMORY 5    /* nothing was lost; fewer or smaller requests may succeed */
+#define TN_TOO_SMALL 6        /* list capacity; see "Lists" */
+#define TN_NOT_FOUND 7        /* no such name */
+#define TN_BUSY 8             /* live objects, or in use elsewhere */
+#define TN_TIMEOUT 9          /* not done within the given time; nothing changed */
+#define TN_CANCELLED 10       /* the run's token was raised; its outputs are undefined, all else intact */
+#define TN_DEVICE_LOST 11     /* for good: free the objects, close the device, open another */
+#define TN_DENIED 12          /* rights or licence */
+#define TN_INTERNAL 13        /* a bug or an error without a better code */
 
 /* ---- Lists ------------------------------------------------------------------------------------------------------ */
 /* A list function takes (..., uint64_t *io_count, uint64_t stride, T *out). With out = 0 it stores the length. Otherwise
@@ -141,8 +141,8 @@ typedef struct tn_option {
 #define TN_MEMORY_PINNED 2u
 #define TN_MEMORY_HIGH_BANDWIDTH 3u
 
-#define TN_TYPE_IS_HOST 1u   /* tn_buffer_info.base can be read and written by the CPU, canonical layout */
-#define TN_TYPE_PACKED 2u    /* own layout for weights: base is of no use to others */
+#define TN_TYPE_IS_HOST 1u /* tn_buffer_info.base can be read and written by the CPU, canonical layout */
+#define TN_TYPE_PACKED 2u  /* own layout for weights: base is of no use to others */
 #define TN_TYPE_CAN_IMPORT 4u
 
 /* A buffer type as others see it: enough to judge a foreign one without its handle. */
@@ -158,11 +158,11 @@ typedef struct tn_buffer_type_info {
 #define TN_SIZE_BUFFER_TYPE_INFO TN_END(tn_buffer_type_info, max_bytes)
 #define TN_V1_BUFFER_TYPE_INFO TN_END(tn_buffer_type_info, max_bytes)
 
-#define TN_VALUE_INPUT 1u    /* written by the host before a run */
-#define TN_VALUE_WEIGHT 2u   /* constant for the plan's life */
-#define TN_VALUE_STATE 4u    /* read and written, lives across runs (KV cache) */
-#define TN_VALUE_OBSERVED 8u /* someone reads it after the run, another segment included: it must be written. On a view it
-                              * speaks of the base. */
+#define TN_VALUE_INPUT 1u  /* written by the host before a run */
+#define TN_VALUE_WEIGHT 2u /* constant for the plan's life */
+#define TN_VALUE_STATE 4u  /* read and written, lives across runs (KV cache) */
+/* Someone reads it after the run, another segment included: it must be written. On a view it speaks of the base. */
+#define TN_VALUE_OBSERVED 8u
 
 /* A tensor. Row-major, last dimension innermost; strides >= 0, 0 = broadcast and only for inputs. Block types: the last
  * dimension is contiguous whole blocks and its stride is the bytes of one block. rank 0 is a scalar; a 0 in shape makes
@@ -178,8 +178,8 @@ typedef struct tn_value {
     uint32_t view_of;     /* the value whose bytes it shares (view, or output that must alias), never itself a view;
                              TN_NONE: has bytes of its own */
     uint32_t reserved;
-    uint64_t offset; /* of element 0: from view_of's element 0 in a graph, from the buffer's base in buffer calls */
-    uint64_t cookie; /* buffer and stream calls: what init_tensor stored, for views the base's; in a graph 0 */
+    uint64_t offset;  /* of element 0: from view_of's element 0 in a graph, from the buffer's base in buffer calls */
+    uint64_t cookie;  /* buffer and stream calls: what init_tensor stored, for views the base's; in a graph 0 */
     const char *name; /* for messages, may be 0; has no meaning */
 } tn_value;
 #define TN_SIZE_VALUE TN_END(tn_value, name)
@@ -192,7 +192,7 @@ typedef struct tn_node {
     TN_HEAD;
     uint32_t op; /* ops.def, or from 0x80000000 what op_add stored */
     uint32_t precision;
-    const void *params; /* the op's struct with head, 8-aligned; 0 where the op has none */
+    const void *params;     /* the op's struct with head, 8-aligned; 0 where the op has none */
     const uint32_t *inputs; /* values; TN_NONE where an optional input is absent */
     const uint32_t *outputs;
     uint32_t input_count, output_count;
@@ -229,7 +229,7 @@ typedef struct tn_graph {
  * log, error, changed and trace_span return nothing: there is no use for their failure. */
 typedef struct tn_host {
     TN_HEAD;
-    tn_range abi;     /* minors that this host can drive */
+    tn_range abi; /* minors that this host can drive */
     void *ctx;
     const char *name; /* "tenon 1.0.0", for messages */
 
@@ -318,12 +318,14 @@ typedef struct tn_op_info {
 typedef struct tn_registrar {
     TN_HEAD;
     void *ctx;
-    tn_status (*adapter_add)(void *ctx, tn_adapter adapter, const tn_adapter_info *info); /* -> TN_BUSY: name is taken */
-    tn_status (*adapter_withdraw)(void *ctx, tn_adapter adapter);                         /* -> TN_NOT_FOUND */
+    tn_status (*adapter_add)(void *ctx, tn_adapter adapter,
+                             const tn_adapter_info *info);        /* -> TN_BUSY: name is taken */
+    tn_status (*adapter_withdraw)(void *ctx, tn_adapter adapter); /* -> TN_NOT_FOUND */
     /* For memory that needs no opened device (host, high-bandwidth). A device's own types are listed by the device. */
     tn_status (*buffer_type_add)(void *ctx, tn_buffer_type type, const tn_buffer_type_info *info);
     tn_status (*buffer_type_withdraw)(void *ctx, tn_buffer_type type);
-    tn_status (*op_add)(void *ctx, const tn_op_info *info, uint32_t *out_id); /* -> TN_BUSY: same name, other contract */
+    tn_status (*op_add)(void *ctx, const tn_op_info *info,
+                        uint32_t *out_id); /* -> TN_BUSY: same name, other contract */
     tn_status (*op_withdraw)(void *ctx, uint32_t id);
 } tn_registrar;
 #define TN_SIZE_REGISTRAR TN_END(tn_registrar, op_withdraw)
@@ -418,8 +420,8 @@ typedef struct tn_buffer_info {
  * D26 A range beyond tensor or buffer is TN_INVALID_ARGUMENT, without a partial write. */
 typedef struct tn_buffer_api {
     TN_HEAD;
-    void (*destroy)(tn_buffer buffer);                               /* [exclusive] also ends its cookies */
-    tn_status (*info)(tn_buffer buffer, tn_buffer_info *out);     /* [any] */
+    void (*destroy)(tn_buffer buffer);                        /* [exclusive] also ends its cookies */
+    tn_status (*info)(tn_buffer buffer, tn_buffer_info *out); /* [any] */
     /* [object] Before a tensor's first use, for bases only: views inherit. The cookie is the plugin's and lives until
      * reset or free. optional: without it cookies are 0. */
     tn_status (*init_tensor)(tn_buffer buffer, const tn_value *tensor, uint64_t *out_cookie);
@@ -429,9 +431,9 @@ typedef struct tn_buffer_api {
     tn_status (*fill)(tn_buffer buffer, const tn_value *tensor, uint64_t offset, uint64_t bytes, uint8_t byte);
     /* [any] optional. Whole tensors of equal type and shape, buffers of this plugin. -> TN_UNSUPPORTED: the host stages */
     tn_status (*copy)(tn_buffer dst, const tn_value *dst_tensor, tn_buffer src, const tn_value *src_tensor);
-    tn_status (*clear)(tn_buffer buffer, uint8_t byte);           /* [object] every byte, padding too */
-    tn_status (*reset)(tn_buffer buffer);                         /* [object] optional: forget tensors and cookies, keep memory */
-    tn_status (*set_usage)(tn_buffer buffer, uint32_t usage);     /* [object] optional: a hint, TN_USAGE_ */
+    tn_status (*clear)(tn_buffer buffer, uint8_t byte); /* [object] every byte, padding too */
+    tn_status (*reset)(tn_buffer buffer);               /* [object] optional: forget tensors and cookies, keep memory */
+    tn_status (*set_usage)(tn_buffer buffer, uint32_t usage); /* [object] optional: a hint, TN_USAGE_ */
     /* [any] optional: rows of row_bytes, steps apart, in one call; the host falls back to set and get by row. */
     tn_status (*set_2d)(tn_buffer buffer, const tn_value *tensor, uint64_t offset, uint64_t step, const void *src,
                         uint64_t src_step, uint64_t row_bytes, uint64_t rows);
@@ -452,7 +454,7 @@ typedef struct tn_buffer_api {
 typedef struct tn_stream_api {
     TN_HEAD;
     tn_status (*create)(tn_device device, tn_stream *out); /* [any] any number of streams */
-    void (*destroy)(tn_stream stream);                        /* [exclusive] D30 finishes or drops what is queued, waits */
+    void (*destroy)(tn_stream stream);                     /* [exclusive] D30 finishes or drops what is queued, waits */
     /* [object] As in the buffer table, but queued: src, dst and buffers stay valid and unchanged until the stream has
      * passed (exception to D04); descriptors are copied. copy, optional: both buffers of this plugin. */
     tn_status (*set)(tn_stream stream, tn_buffer buffer, const tn_value *tensor, uint64_t offset, const void *src,
@@ -460,7 +462,7 @@ typedef struct tn_stream_api {
     tn_status (*get)(tn_stream stream, tn_buffer buffer, const tn_value *tensor, uint64_t offset, void *dst,
                      uint64_t bytes);
     tn_status (*copy)(tn_stream stream, tn_buffer dst, const tn_value *dst_tensor, tn_buffer src,
-                      const tn_value *src_tensor); /* -> TN_UNSUPPORTED: the host stages */
+                      const tn_value *src_tensor);                   /* -> TN_UNSUPPORTED: the host stages */
     tn_status (*synchronize)(tn_stream stream, uint64_t timeout_ns); /* [object] -> the poison, TN_TIMEOUT */
 } tn_stream_api;
 #define TN_FOREVER UINT64_MAX
@@ -476,11 +478,12 @@ typedef struct tn_stream_api {
  *     host memory, and any later call. */
 typedef struct tn_event_api {
     TN_HEAD;
-    tn_status (*create)(tn_device device, tn_event *out);            /* [any] */
-    void (*destroy)(tn_event event);                                    /* [exclusive] */
-    tn_status (*record)(tn_event event, tn_stream stream);           /* [object], event and stream */
-    tn_status (*wait)(tn_event event, tn_stream stream);             /* [object] for stream; a failed event poisons it */
-    tn_status (*synchronize)(tn_event event, uint64_t timeout_ns);   /* [any] 0 asks. -> its failure (not cleared), TN_TIMEOUT */
+    tn_status (*create)(tn_device device, tn_event *out);  /* [any] */
+    void (*destroy)(tn_event event);                       /* [exclusive] */
+    tn_status (*record)(tn_event event, tn_stream stream); /* [object], event and stream */
+    tn_status (*wait)(tn_event event, tn_stream stream);   /* [object] for stream; a failed event poisons it */
+    tn_status (*synchronize)(tn_event event,
+                             uint64_t timeout_ns); /* [any] 0 asks. -> its failure (not cleared), TN_TIMEOUT */
 } tn_event_api;
 #define TN_SIZE_EVENT_API TN_END(tn_event_api, synchronize)
 #define TN_V1_EVENT_API TN_END(tn_event_api, synchronize)
@@ -508,7 +511,7 @@ typedef struct tn_in_place {
 
 typedef struct tn_place {
     TN_HEAD;
-    uint64_t offset; /* from the binding's base */
+    uint64_t offset;  /* from the binding's base */
     uint32_t binding; /* TN_NONE: no storage */
     uint32_t reserved;
 } tn_place;
@@ -594,8 +597,9 @@ typedef struct tn_plan_api {
 
 /* ---- Plugin ----------------------------------------------------------------------------------------------------------- */
 
-#define TN_PLUGIN_CLOSABLE 1u /* after unload the library may leave the process: no thread, no thread_local destructor */
-#define TN_PLUGIN_SINGLE 2u   /* one instance at a time in the process; a second load answers TN_BUSY */
+#define TN_PLUGIN_CLOSABLE \
+    1u                      /* after unload the library may leave the process: no thread, no thread_local destructor */
+#define TN_PLUGIN_SINGLE 2u /* one instance at a time in the process; a second load answers TN_BUSY */
 
 /* The plugin's root: constant, valid until the library is closed, as are all tables and strings in it. */
 typedef struct tn_plugin {
