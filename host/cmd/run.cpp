@@ -41,8 +41,7 @@ std::optional<int> parse(std::span<const std::string> args, Request &request) {
         "The prompt is put into the model's chat template if it has one, as one message of the user; --raw takes it as "
         "it is. Text ends where the model ends it, after -n tokens, or when the context is full. Of the tokens that "
         "can follow, --top-k, --top-p and --min-p cut in that order, then one is drawn at the temperature. Progress "
-        "and a "
-        "closing line with times go to stderr. Ctrl-C ends the text; pressed twice, the program.");
+        "and a closing line with times go to stderr. Ctrl-C ends the text; pressed twice, the program.");
     add_engine_options(options, request.engine);
     add_text_options(options, request.source);
     llm::SamplerOptions &s = request.sampling;
