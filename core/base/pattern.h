@@ -13,10 +13,12 @@ class Pattern {
 public:
     /// invalid_argument says what is wrong and at which character.
     static Result<Pattern> compile(const std::string &text);
-    /// Whether some part of `subject` matches. A subject on which the search gives up doesn't match. Any thread.
-    bool found_in(std::string_view subject) const;
+    /// Whether some part of `subject` matches. Fails where the search gives up: invalid_argument where the expression
+    /// takes too many steps on this subject, out_of_memory. Any thread.
+    Result<bool> found_in(std::string_view subject) const;
 
 private:
+    std::string text_;
     std::shared_ptr<const void> code_;
 };
 

@@ -139,7 +139,7 @@ std::vector<ValueId> GraphBuilder::add_node(const OpInfo *op, std::vector<ValueI
 
     std::vector<const Value *> operands;
     for (ValueId id : inputs) operands.push_back(id == k_no_value ? nullptr : &values_[id]);
-    const OpCall call{*op, operands, params, type};
+    const OpCall call{*op, operands, params, type, precision_};
     std::vector<OutputSpec> specs(op->outputs);
     Status status = op->kind == OpKind::vendor ? infer_vendor(call, specs) : find_contract(op->id)->infer(call, specs);
     if (!status.ok()) return refuse(std::move(status));

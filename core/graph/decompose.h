@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tenon/graph.h"
@@ -18,7 +19,9 @@ struct Decomposition {
                                    // the output is an input changed in place
 };
 
-/// Nothing where the op has no formula. Errors name the node.
-Result<std::optional<Decomposition>> decompose(const Graph &graph, NodeId node);
+/// Nothing where the op has no formula. A vendor op whose formula fails, is half or gives other values than its infer
+/// function said counts as one without: `why_none`, which may be null, then gets the reason (else it is left alone).
+/// Errors name the node.
+Result<std::optional<Decomposition>> decompose(const Graph &graph, NodeId node, std::string *why_none = nullptr);
 
 }  // namespace tenon

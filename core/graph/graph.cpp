@@ -1,6 +1,8 @@
 // Reading a frozen graph: look-ups, structural hash, the table of contracts.
 #include "tenon/graph.h"
 
+// The state as a plain member: with it no allocation can fail.
+#define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
 #include "graph/hash.h"
@@ -50,25 +52,21 @@ const OpInfo &Graph::op(const Node &node) const {
 
 namespace {
 
-struct Free {
-    void operator()(XXH3_state_t *state) const { XXH3_freeState(state); }
-};
-
 class Hasher {
 public:
-    Hasher() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
+    Hasher() { XXH3_128bits_reset(&state_); }
     void bytes(const void *data, size_t size) {
         number(size);
-        XXH3_128bits_update(state_.get(), data, size);
+        XXH3_128bits_update(&state_, data, size);
     }
-    void number(uint64_t value) { XXH3_128bits_update(state_.get(), &value, sizeof value); }
+    void number(uint64_t value) { XXH3_128bits_update(&state_, &value, sizeof value); }
     GraphHash digest() const {
-        const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+        const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
         return {hash.high64, hash.low64};
     }
 
 private:
-    std::unique_ptr<XXH3_state_t, Free> state_;
+    XXH3_state_t state_;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct OpCall {
     std::span<const Value *const> inputs;  // null where an optional input is absent
     const ParamBlob &params;
     std::optional<DType> requested_type;  // copy: the type to copy to
+    Precision precision;
 
     bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
     const Value &in(size_t i) const { return *inputs[i]; }

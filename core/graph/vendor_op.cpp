@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+
+#include "base/guarded.h"
 #include "base/plugin_call.h"
 #include "graph/abi_graph.h"
 
@@ -22,7 +26,7 @@ void describe_call(OneNode &one, const OpCall &call, const Node &node) {
 }
 
 Node make_node(const OpCall &call) {
-    return Node{call.op.id, Precision::fast, {}, {}, call.params, {}};
+    return Node{call.op.id, call.precision, {}, {}, call.params, {}};
 }
 
 Result<Shape> read_shape(const tn_value &value, const char *op) {
@@ -36,76 +40,137 @@ Result<Shape> read_shape(const tn_value &value, const char *op) {
 struct Sink {
     GraphBuilder *builder;
     const OpCall *call;
-    std::vector<ValueId> ids;  // of the plugin's numbering
+    std::vector<ValueId> ids;  // of the plugin's numbering; k_no_value: not yet written
     uint32_t first_output;
-    std::vector<ValueId> results;
     Status status;
 
-    tn_status fail(Status failure) {
-        if (status.ok()) status = std::move(failure);
+    tn_status fail(std::string_view reason) {
+        if (status.ok()) status = Status::internal(fmt::format("its formula {}", reason));
         return TN_INVALID_ARGUMENT;
+    }
+    uint32_t add(ValueId id) {
+        ids.push_back(id);
+        return uint32_t(ids.size() - 1);
     }
 };
 
-tn_status sink_value(void *ctx, const tn_value *, uint32_t *out) {
+/// A function of the sink: after a failure nothing more is taken, whether the plugin heeds the answer or not.
+template <class Body>
+tn_status in_sink(void *ctx, Body body) noexcept {
     auto &sink = *static_cast<Sink *>(ctx);
-    // Shapes follow from the nodes; the number is all that the plugin needs.
-    sink.ids.push_back(k_no_value);
-    *out = uint32_t(sink.ids.size() - 1);
-    return TN_OK;
+    if (!sink.status.ok() || sink.builder->failed()) return TN_INVALID_ARGUMENT;
+    const tn_status status = guarded([&] { return body(sink); });
+    // The text is short enough to need no memory.
+    if (status == TN_OUT_OF_MEMORY && sink.status.ok()) sink.status = Status::out_of_memory("no memory");
+    return status;
+}
+
+tn_status sink_value(void *ctx, const tn_value *value, uint32_t *out) {
+    return in_sink(ctx, [&](Sink &sink) -> tn_status {
+        if (!value || !out || value->struct_size < TN_V1_VALUE)
+            return sink.fail("adds a value that is null or too short");
+        // Shapes follow from the nodes; the number is all that the plugin needs.
+        *out = sink.add(k_no_value);
+        return TN_OK;
+    });
 }
 
 tn_status sink_constant(void *ctx, const tn_value *value, const void *data, uint64_t bytes, uint32_t *out) {
-    auto &sink = *static_cast<Sink *>(ctx);
-    auto shape = read_shape(*value, "decompose");
-    if (!shape.ok()) return sink.fail(shape.status());
-    const ValueId id =
-        sink.builder->constant(DType(value->type), *shape, {static_cast<const std::byte *>(data), bytes});
-    if (id == k_no_value) return TN_INVALID_ARGUMENT;
-    sink.ids.push_back(id);
-    *out = uint32_t(sink.ids.size() - 1);
-    return TN_OK;
+    return in_sink(ctx, [&](Sink &sink) -> tn_status {
+        if (!value || !out || (!data && bytes) || value->struct_size < TN_V1_VALUE)
+            return sink.fail("adds a constant that is null or too short");
+        tn_value own;
+        tn_read(&own, TN_SIZE_VALUE, value);
+        const auto shape = read_shape(own, "decompose");
+        if (!shape.ok()) return sink.fail(fmt::format("adds a constant: {}", shape.status().message()));
+        const ValueId id =
+            sink.builder->constant(DType(own.type), *shape, {static_cast<const std::byte *>(data), bytes});
+        if (id == k_no_value) return TN_INVALID_ARGUMENT;
+        *out = sink.add(id);
+        return TN_OK;
+    });
 }
 
-tn_status sink_node(void *ctx, const tn_node *from) {
-    auto &sink = *static_cast<Sink *>(ctx);
+/// The op's params as far as this host knows them: how long the plugin says its struct is never counts alone.
+Result<ParamBlob> read_params(const OpInfo &op, const void *params) {
+    if (!op.params_bytes) return ParamBlob();
+    if (!params || *static_cast<const uint64_t *>(params) < op.params_bytes)
+        return Status::invalid_argument(fmt::format("gives {} no or too short params", op.name));
+    std::vector<uint64_t> own((op.params_bytes + 7) / 8);
+    tn_read(own.data(), op.params_bytes, params);
+    own[offsetof(tn_node, next) / sizeof(uint64_t)] = 0;  // the head is every struct's; what follows isn't copied
+    return ParamBlob(own.data(), op.params_bytes);
+}
+
+/// A composite is taken apart at once, since a decomposition holds primitives only. Its operands are checked as in a
+/// graph: formulas rely on that.
+Result<std::vector<ValueId>> add_composite(Sink &sink, const OpInfo &op, const OpContract &contract,
+                                           std::span<const ValueId> inputs, const ParamBlob &params,
+                                           Precision precision) {
+    std::vector<Value> copies;
+    std::vector<const Value *> operands;
+    copies.reserve(inputs.size());
+    for (ValueId id : inputs)
+        operands.push_back(id == k_no_value ? nullptr : &copies.emplace_back(sink.builder->value(id)));
+    const OpCall call{op, operands, params, std::nullopt, precision};
+    std::vector<OutputSpec> specs(op.outputs);
+    TENON_TRY(contract.infer(call, specs));
+    return contract.decompose(*sink.builder, call, inputs);
+}
+
+/// The values that the node reads, in the builder.
+Result<std::vector<ValueId>> read_inputs(const Sink &sink, const OpInfo &op, const tn_node &node) {
+    TENON_REQUIRE(node.input_count >= op.min_inputs && node.input_count <= op.max_inputs,
+                  "gives {} {} inputs, which takes {} to {}", op.name, node.input_count, op.min_inputs, op.max_inputs);
+    TENON_REQUIRE(node.inputs || !node.input_count, "gives {} null inputs", op.name);
     std::vector<ValueId> inputs;
-    for (uint32_t i = 0; i < from->input_count; ++i) {
-        const uint32_t number = from->inputs[i];
-        if (number != TN_NONE && number >= sink.ids.size())
-            return sink.fail(
-                Status::internal(fmt::format("{}: its formula reads value {}", sink.call->op.name, number)));
+    for (uint32_t i = 0; i < node.input_count; ++i) {
+        const uint32_t number = node.inputs[i];
+        TENON_REQUIRE(number != TN_NONE || i >= op.min_inputs, "leaves input {} of {} out", i, op.name);
+        TENON_REQUIRE(number == TN_NONE || (number < sink.ids.size() && sink.ids[number] != k_no_value),
+                      "reads value {}, which isn't there yet", number);
         inputs.push_back(number == TN_NONE ? k_no_value : sink.ids[number]);
     }
-    const OpInfo *op = find_standard_op(from->op);
-    if (!op)
-        return sink.fail(Status::internal(fmt::format("{}: its formula uses op {}", sink.call->op.name, from->op)));
-    const ParamBlob params =
-        from->params ? ParamBlob(from->params, *static_cast<const uint64_t *>(from->params)) : ParamBlob();
+    return inputs;
+}
+
+Status add_node(Sink &sink, const tn_node &node) {
+    const OpInfo *op = find_standard_op(node.op);
+    TENON_REQUIRE(op, "uses op {}, which isn't a standard one", node.op);
+    TENON_REQUIRE(node.outputs && node.output_count == op->outputs, "takes {} outputs of {}, which has {}",
+                  node.outputs ? node.output_count : 0, op->name, op->outputs);
+    TENON_ASSIGN(const auto inputs, read_inputs(sink, *op, node));
+    TENON_ASSIGN(ParamBlob params, read_params(*op, node.params));
+    // An inner node may be more exact than the whole, never less.
+    const bool exact = sink.call->precision == Precision::exact || node.precision == TN_PRECISION_EXACT;
+    const Precision precision = exact ? Precision::exact : Precision::fast;
+    sink.builder->set_precision(precision);
     std::vector<ValueId> outputs;
     const OpContract *contract = find_contract(op->id);
     if (contract && contract->decompose) {
-        // Composites in a vendor's formula are taken apart at once: a decomposition holds primitives only.
-        std::vector<Value> copies;
-        std::vector<const Value *> operands;
-        copies.reserve(inputs.size());
-        for (ValueId id : inputs)
-            operands.push_back(id == k_no_value ? nullptr : &copies.emplace_back(sink.builder->value(id)));
-        outputs = contract->decompose(*sink.builder, OpCall{*op, operands, params, std::nullopt}, inputs);
+        TENON_ASSIGN(outputs, add_composite(sink, *op, *contract, inputs, params, precision));
     } else {
-        outputs = sink.builder->nodes(op->id, inputs, params);
+        outputs = sink.builder->nodes(op->id, inputs, std::move(params));
     }
-    if (sink.builder->failed()) return TN_INVALID_ARGUMENT;
-    for (uint32_t i = 0; i < from->output_count && i < outputs.size(); ++i) {
-        const uint32_t number = from->outputs[i];
-        if (number >= sink.ids.size())
-            return sink.fail(
-                Status::internal(fmt::format("{}: its formula writes value {}", sink.call->op.name, number)));
+    sink.builder->set_precision(sink.call->precision);
+    TENON_REQUIRE(!sink.builder->failed() && outputs.size() == op->outputs, "uses {} wrongly", op->name);
+    for (uint32_t i = 0; i < node.output_count; ++i) {
+        const uint32_t number = node.outputs[i];
+        TENON_REQUIRE(number < sink.ids.size() && sink.ids[number] == k_no_value,
+                      "writes value {}, which isn't there or was written before", number);
         sink.ids[number] = outputs[i];
-        if (number >= sink.first_output && number - sink.first_output < sink.results.size())
-            sink.results[number - sink.first_output] = outputs[i];
     }
-    return TN_OK;
+    return {};
+}
+
+tn_status sink_node(void *ctx, const tn_node *node) {
+    return in_sink(ctx, [&](Sink &sink) -> tn_status {
+        if (!node || node->struct_size < TN_V1_NODE) return sink.fail("adds a node that is null or too short");
+        tn_node own;
+        tn_read(&own, TN_SIZE_NODE, node);
+        const Status status = add_node(sink, own);
+        return status.ok() ? tn_status(TN_OK) : sink.fail(status.message());
+    });
 }
 
 }  // namespace
@@ -127,20 +192,16 @@ Status infer_vendor(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-std::vector<ValueId> decompose_vendor(GraphBuilder &b, const OpCall &call, std::span<const ValueId> operands) {
+Result<std::vector<ValueId>> decompose_vendor(GraphBuilder &b, const OpCall &call, std::span<const ValueId> operands) {
     const tn_op_info &info = *call.op.vendor;
-    if (!info.decompose) return {};
+    if (!info.decompose) return std::vector<ValueId>();
     OneNode one;
     const Node node = make_node(call);
     describe_call(one, call, node);
-    Sink sink{&b, &call, {}, uint32_t(one.graph.value_count() - call.op.outputs), {}, {}};
-    size_t next = 0;
-    for (const Value *input : call.inputs) {
-        if (input) sink.ids.push_back(operands[next]);
-        ++next;
-    }
+    Sink sink{&b, &call, {}, uint32_t(one.graph.value_count() - call.op.outputs), {}};
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+        if (call.inputs[i]) sink.ids.push_back(operands[i]);
     sink.ids.resize(one.graph.value_count(), k_no_value);
-    sink.results.assign(call.op.outputs, k_no_value);
     tn_graph_sink table{};
     table.struct_size = TN_SIZE_GRAPH_SINK;
     table.ctx = &sink;
@@ -148,10 +209,13 @@ std::vector<ValueId> decompose_vendor(GraphBuilder &b, const OpCall &call, std::
     table.node_add = sink_node;
     table.constant_add = sink_constant;
     const tn_graph &graph = one.graph.view();
-    const Status status = call_plugin(call.op.name, "decompose", info.decompose, info.ctx, &graph, graph.nodes, &table);
-    // Half a formula is none: the op then counts as one that can't be taken apart.
-    if (!status.ok() || !sink.status.ok() || std::ranges::count(sink.results, k_no_value)) return {};
-    return sink.results;
+    const Status answer = call_plugin(call.op.name, "decompose", info.decompose, info.ctx, &graph, graph.nodes, &table);
+    TENON_TRY(sink.status);  // first: the plugin may but pass on what the sink refused
+    TENON_TRY(answer);
+    std::vector<ValueId> results(sink.ids.begin() + sink.first_output,
+                                 sink.ids.begin() + sink.first_output + call.op.outputs);
+    if (std::ranges::count(results, k_no_value)) return Status::internal("its formula leaves an output unwritten");
+    return results;
 }
 
 }  // namespace tenon

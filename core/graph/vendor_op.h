@@ -11,7 +11,8 @@ namespace tenon {
 /// Asks the plugin for the outputs' types and shapes.
 Status infer_vendor(const OpCall &call, std::span<OutputSpec> out);
 
-/// Asks the plugin for the formula; answers no ids where it has none. `b` fails where the plugin's answer is wrong.
-std::vector<ValueId> decompose_vendor(GraphBuilder &b, const OpCall &call, std::span<const ValueId> operands);
+/// Asks the plugin for the formula: an id for each output, or none where the op has no formula. Fails where the plugin
+/// does, or where its formula is half or wrong; `b` may then have failed too, and holds nothing of use.
+Result<std::vector<ValueId>> decompose_vendor(GraphBuilder &b, const OpCall &call, std::span<const ValueId> operands);
 
 }  // namespace tenon

@@ -20,6 +20,7 @@ Buffer::Buffer(BufferType type, tn_buffer handle, void *base, uint64_t bytes)
     : type_(std::move(type)), handle_(handle), base_(base), bytes_(bytes) {}
 
 Buffer::~Buffer() {
+    if (!handle_) return;  // it was never allocated
     type_.plugin()->tables().buffer.destroy(handle_);
     type_.plugin()->live().leave();
 }

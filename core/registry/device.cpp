@@ -24,6 +24,7 @@ Device::Device(std::shared_ptr<Plugin> plugin, tn_device handle, AdapterInfo inf
     : plugin_(std::move(plugin)), handle_(handle), info_(std::move(info)) {}
 
 Device::~Device() {
+    if (!handle_) return;  // it was never opened
     plugin_->device_closing(handle_);
     plugin_->tables().device.close(handle_);
     plugin_->live().leave();
@@ -149,10 +150,12 @@ Status BufferType::note(Status status) const {
     return device_ ? device_->note(std::move(status)) : status;
 }
 
-Result<std::shared_ptr<Buffer>> BufferType::adopt(LiveGuard &guard, tn_buffer handle, uint64_t bytes) const {
+Result<std::shared_ptr<Buffer>> BufferType::adopt(LiveGuard &guard, std::shared_ptr<Buffer> buffer,
+                                                  tn_buffer handle) const {
     if (!handle) return Status::internal(fmt::format("{}: answered ok without a buffer", name()));
+    buffer->handle_ = handle;
     guard.keep();  // from here on the buffer counts itself
-    auto buffer = std::make_shared<Buffer>(*this, handle, nullptr, bytes);
+    const uint64_t bytes = buffer->bytes();
     tn_buffer_info info{};
     info.struct_size = TN_SIZE_BUFFER_INFO;
     TENON_TRY(note(plugin_->call("buffer.info", plugin_->tables().buffer.info, handle, &info)).in(name()));
@@ -170,24 +173,26 @@ Result<std::shared_ptr<Buffer>> BufferType::alloc(uint64_t bytes, Usage usage) c
             fmt::format("{}: {} bytes are more than one buffer can have here ({})", name(), bytes, max_bytes()));
     }
     if (device_) TENON_TRY(device_->usable());
+    auto buffer = std::make_shared<Buffer>(*this, nullptr, nullptr, bytes);  // first: no handle may lack an owner
     LiveGuard guard(plugin_->live());
     if (!guard) return plugin_->unloaded();
     tn_buffer handle = nullptr;
     TENON_TRY(note(plugin_->call("buffer_type.alloc", plugin_->tables().buffer_type.alloc, handle_, bytes,
                                  uint32_t(usage), &handle))
                   .in(fmt::format("{}: {} bytes", name(), bytes)));
-    return adopt(guard, handle, bytes);
+    return adopt(guard, std::move(buffer), handle);
 }
 
 Result<std::shared_ptr<Buffer>> BufferType::import_host(void *data, uint64_t bytes, bool writable) const {
     if (device_) TENON_TRY(device_->usable());
+    auto buffer = std::make_shared<Buffer>(*this, nullptr, nullptr, bytes);
     LiveGuard guard(plugin_->live());
     if (!guard) return plugin_->unloaded();
     tn_buffer handle = nullptr;
     TENON_TRY(note(plugin_->call("buffer_type.import_host", plugin_->tables().buffer_type.import_host, handle_, data,
                                  bytes, writable ? 1u : 0u, &handle))
                   .in(fmt::format("{}: {} bytes of host memory", name(), bytes)));
-    return adopt(guard, handle, bytes);
+    return adopt(guard, std::move(buffer), handle);
 }
 
 Result<uint64_t> BufferType::tensor_bytes(const tn_value &tensor) const {

@@ -81,7 +81,7 @@ Result<std::vector<DeviceSpec>> parse_device_list(std::string_view list) {
         bool more = true;
         std::string_view head = *next_piece(parts, more, ':');
         if (head.find('=') != std::string_view::npos) {
-            if (out.empty()) return wrong(*item, "an option needs a device before it, as in 'cpu:threads=4'");
+            if (out.empty()) return wrong(*item, "an option needs a device before it, as in 'acme:0:threads=4'");
             TENON_TRY(add_option(out.back(), *item, head));
         } else {
             if (head.empty()) return wrong(*item, "the device's name is missing");

@@ -33,7 +33,6 @@ public:
         int64_t now = count_.load(std::memory_order_relaxed);
         return now < 0 ? 0 : now;
     }
-    bool is_open() const noexcept { return count_.load(std::memory_order_acquire) >= 0; }
 
 private:
     static constexpr int64_t k_shut = std::numeric_limits<int64_t>::min();

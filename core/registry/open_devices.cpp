@@ -98,15 +98,26 @@ std::string Registry::Impl::refusals() const {
 }
 
 Status Registry::Impl::no_such_device(const DeviceSpec &spec) {
-    std::string there;
-    for (const auto &candidate : candidates)
-        if (auto plugin = plugin_of(*candidate))
-            for (const AdapterInfo &adapter : plugin->adapters()) there += (there.empty() ? "" : ", ") + adapter.name;
-    if (there.empty()) return no_devices().in(fmt::format("no device '{}'", printable(spec.name(), 100)));
-    std::string text = fmt::format("no device '{}'; there are: {}", printable(spec.name(), 100), there);
-    if (std::string refused = refusals(); !refused.empty()) {
-        text += fmt::format("; refused plugins: {}; see 'tenon plugins --all'", refused);
+    // A misspelt name is no reason to run the code of plugins that nobody asked for: of those the manifests tell.
+    std::vector<std::shared_ptr<Plugin>> loaded;
+    std::vector<std::string> there, possible;
+    {
+        std::lock_guard lock(mutex);
+        for (const auto &candidate : candidates) {
+            const PluginOutcome &o = candidate->outcome;
+            if (candidate->plugin)
+                loaded.push_back(candidate->plugin);
+            else if (o.state == PluginOutcome::State::available)
+                possible.insert(possible.end(), o.devices.begin(), o.devices.end());
+        }
     }
+    for (const auto &plugin : loaded)
+        for (AdapterInfo &adapter : plugin->adapters()) there.push_back(std::move(adapter.name));
+    std::string text = fmt::format("no device '{}'", printable(spec.name(), 100));
+    if (there.empty() && possible.empty()) return no_devices().in(text);
+    if (!there.empty()) text += fmt::format("; there are: {}", fmt::join(there, ", "));
+    if (!possible.empty()) text += fmt::format("; plugins that aren't loaded may bring: {}", fmt::join(possible, ", "));
+    if (std::string refused = refusals(); !refused.empty()) text += fmt::format("; refused plugins: {}", refused);
     return Status::not_found(std::move(text));
 }
 
@@ -118,7 +129,7 @@ Status Registry::Impl::no_devices() {
     }
     std::string refused = refusals();
     std::string text = usable ? "the plugins that were found bring no device" : "no usable plugin was found";
-    if (!refused.empty()) text += fmt::format("; refused: {}; see 'tenon plugins --all'", refused);
+    if (!refused.empty()) text += fmt::format("; refused: {}", refused);
     if (!usable) {
         std::string looked;
         for (const SearchDirectory &dir : directories) {
@@ -126,8 +137,7 @@ Status Registry::Impl::no_devices() {
                 fmt::format("{}{} ({})", looked.empty() ? "" : ", ", printable(dir.path.native(), 500), dir.origin);
         }
         text += fmt::format(
-            "; looked in: {}. Put a plugin's folder into one of these, or name the directory that holds it with "
-            "--plugin-dir or "
+            "; looked in: {}. Put a plugin's folder into one of these, or name the directory that holds it in "
             "TENON_PLUGIN_PATH",
             looked.empty() ? "nowhere" : looked);
     }

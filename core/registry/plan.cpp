@@ -24,6 +24,7 @@ Result<bool> given(Status status) {
 Plan::Plan(std::shared_ptr<Device> device, tn_plan handle) : device_(std::move(device)), handle_(handle) {}
 
 Plan::~Plan() {
+    if (!handle_) return;  // it was never prepared
     device_->plugin()->tables().plan.destroy(handle_);
     device_->plugin()->live().leave();
 }
@@ -31,14 +32,15 @@ Plan::~Plan() {
 Result<std::unique_ptr<Plan>> Plan::prepare(std::shared_ptr<Device> device, const tn_graph &graph) {
     TENON_TRY(device->usable());
     Plugin &plugin = *device->plugin();
+    std::unique_ptr<Plan> plan(new Plan(device, nullptr));  // first: no handle may lack an owner
     LiveGuard guard(plugin.live());
     if (!guard) return plugin.unloaded();
     tn_plan handle = nullptr;
     TENON_TRY(
         device->note(plugin.call("plan.prepare", plugin.tables().plan.prepare, device->handle(), &graph, &handle)));
     if (!handle) return Status::internal(fmt::format("{}: plan.prepare answered ok without a plan", device->name()));
+    plan->handle_ = handle;
     guard.keep();
-    std::unique_ptr<Plan> plan(new Plan(std::move(device), handle));
     TENON_TRY(plan->read_answers(graph).in(fmt::format("plugin {}", plugin.name())));
     return plan;
 }

@@ -165,12 +165,14 @@ Result<std::shared_ptr<Device>> Plugin::open_device(std::string_view adapter, co
     open.options = list.empty() ? nullptr : list.data();
     open.option_count = list.size();
     open.option_stride = sizeof(tn_option);
+    // The owner first: no handle may lack one.
+    std::shared_ptr<Device> device(new Device(shared_from_this(), nullptr, std::move(found.info)));
     tn_device handle = nullptr;
     TENON_TRY(call("adapter.open", tables_.adapter.open, found.handle, &open, &handle));
     if (!handle) return Status::internal(fmt::format("{}: adapter.open answered ok without a device", name()));
 
+    device->handle_ = handle;
     guard.keep();  // from here on the device counts itself
-    std::shared_ptr<Device> device(new Device(shared_from_this(), handle, std::move(found.info)));
     context_->device_opened({handle, found.handle, &device->generation_, &device->lost_});
     TENON_TRY(device->read_buffer_types());
     return device;

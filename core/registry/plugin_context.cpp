@@ -5,21 +5,12 @@
 
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "base/text.h"
 #include "registry/manifest.h"
 
 namespace tenon {
 namespace {
-
-// An exception from the host's own code (memory) must not cross into the plugin.
-template <class F>
-tn_status guarded(F body) noexcept {
-    try {
-        return body();
-    } catch (...) {
-        return TN_OUT_OF_MEMORY;
-    }
-}
 
 PluginContext &self(void *ctx) {
     return *static_cast<PluginContext *>(ctx);
@@ -173,16 +164,22 @@ tn_status PluginContext::buffer_type_withdraw(tn_buffer_type type) {
     return TN_NOT_FOUND;
 }
 
+Result<uint32_t> PluginContext::add_op(const tn_op_info &info) {
+    std::lock_guard lock(mutex_);
+    ops_.reserve(ops_.size() + 1);  // first: an op that the set has must be in this list too
+    Result<uint32_t> id = services_->ops.add_vendor(info, live_);
+    if (id.ok() && std::ranges::find(ops_, *id) == ops_.end()) ops_.push_back(*id);
+    return id;
+}
+
 tn_status PluginContext::op_add(const tn_op_info *info, uint32_t *out) {
     return guarded([&] {
         if (!info || !out) return refuse("op_add", "null");
-        Result<uint32_t> id = services_->ops.add_vendor(*info, live_);
+        const Result<uint32_t> id = add_op(*info);
         if (!id.ok()) {
             refuse("op_add", id.status().message());
             return tn_status(id.status().code());
         }
-        std::lock_guard lock(mutex_);
-        if (std::ranges::find(ops_, *id) == ops_.end()) ops_.push_back(*id);
         *out = *id;
         return tn_status(TN_OK);
     });

@@ -52,7 +52,6 @@ public:
 
     const std::string &name() const { return name_; }
     HostServices &services() const { return *services_; }
-    const std::shared_ptr<HostServices> &shared_services() const { return services_; }
     const std::shared_ptr<LiveCount> &live() const { return live_; }
     /// What it holds of the services' memory.
     MemoryAccount &memory() { return memory_; }
@@ -82,6 +81,7 @@ public:
 
 private:
     tn_status refuse(std::string_view function, std::string_view reason) const;
+    Result<uint32_t> add_op(const tn_op_info &info);
 
     const std::string name_;
     const std::vector<std::string> devices_;

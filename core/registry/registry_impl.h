@@ -37,7 +37,7 @@ struct Registry::Impl {
 
     Result<std::shared_ptr<Device>> open_one(const DeviceSpec &spec);
     Result<std::vector<std::shared_ptr<Device>>> open_default();
-    /// Errors for a device that isn't there, or when there are none at all.
+    /// Errors for a device that isn't there, or when there are none at all. They load nothing.
     Status no_such_device(const DeviceSpec &spec);
     Status no_devices();
     /// "a (reason); b (reason)" of the refused candidates, or empty.

@@ -75,7 +75,8 @@ Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &o
                                                         const SearchEnvironment &environment, const Logger &logger) {
     std::vector<SearchDirectory> out;
     if (environment.raised && !options.plugin_dirs.empty()) {
-        logger.log(LogLevel::warning, "--plugin-dir is ignored, since this process has more rights than its user");
+        logger.log(LogLevel::warning,
+                   "the given plugin directories are ignored, since this process has more rights than its user");
     }
     if (!environment.raised) {
         for (const fs::path &dir : options.plugin_dirs) {
@@ -86,7 +87,7 @@ Result<std::vector<SearchDirectory>> search_directories(const RegistryOptions &o
                     fmt::format("plugin directory '{}': {}", printable(dir.native(), 300),
                                 code && !dir.empty() ? code.message() : "no such directory"));
             }
-            out.push_back({std::move(absolute), "--plugin-dir"});
+            out.push_back({std::move(absolute), "given"});
         }
         if (options.search_environment) add_variable_path(environment.plugin_path, out, logger);
         if (fs::path user = user_directory(environment); options.search_user && !user.empty())

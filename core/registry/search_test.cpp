@@ -27,13 +27,13 @@ using Found = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace
 
-TEST_CASE("search: --plugin-dir, variable, user, program, installed, in this order") {
+TEST_CASE("search: given, variable, user, program, installed, in this order") {
     TempDir dir;
     Search s;
     s.options.plugin_dirs = {dir.path()};
     s.options.program_dirs = {"/opt/build/plugins"};
     s.environment = {"/b:/a/", "/data", "/home/u", "/usr/lib/tenon/plugins", false};
-    CHECK(s.run() == Found{{dir.path().string(), "--plugin-dir"},
+    CHECK(s.run() == Found{{dir.path().string(), "given"},
                            {"/b", "TENON_PLUGIN_PATH"},
                            {"/a", "TENON_PLUGIN_PATH"},
                            {"/data/tenon/plugins", "user"},
@@ -41,7 +41,7 @@ TEST_CASE("search: --plugin-dir, variable, user, program, installed, in this ord
                            {"/usr/lib/tenon/plugins", "installed"}});
     s.options.search_environment = s.options.search_user = s.options.search_install = false;
     s.options.program_dirs.clear();
-    CHECK(s.run() == Found{{dir.path().string(), "--plugin-dir"}});
+    CHECK(s.run() == Found{{dir.path().string(), "given"}});
 }
 
 TEST_CASE("search: with raised privileges the install prefix only") {
@@ -51,7 +51,7 @@ TEST_CASE("search: with raised privileges the install prefix only") {
     s.options.program_dirs = {"/opt/build/plugins"};
     s.environment = {"/b", "/data", "/home/u", "/usr/lib/tenon/plugins", true};
     CHECK(s.run() == Found{{"/usr/lib/tenon/plugins", "installed"}});
-    CHECK(s.lines.contains("--plugin-dir is ignored"));
+    CHECK(s.lines.contains("the given plugin directories are ignored"));
 }
 
 TEST_CASE("search: never the current directory") {
@@ -67,12 +67,12 @@ TEST_CASE("search: never the current directory") {
     CHECK(s.run() == Found{{"/home/u/.local/share/tenon/plugins", "user"}});
 }
 
-TEST_CASE("search: a --plugin-dir may be relative, and has to be there") {
+TEST_CASE("search: a given directory may be relative, and has to be there") {
     TempDir dir;
     Search s;
     s.environment = {};
     s.options.plugin_dirs = {fs::relative(dir.path())};
-    CHECK(s.run() == Found{{dir.path().string(), "--plugin-dir"}});
+    CHECK(s.run() == Found{{dir.path().string(), "given"}});
     for (const char *bad : {"/nowhere/at/all", "", "/etc/passwd"}) {
         s.options.plugin_dirs = {bad};
         auto found = search_directories(s.options, s.environment, Logger(s.lines.function()));

@@ -37,17 +37,20 @@ Stream::Stream(std::shared_ptr<Device> device, tn_stream handle) : device_(std::
 
 Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Device> device) {
     TENON_TRY(device->usable());
+    std::unique_ptr<Stream> stream(new Stream(device, nullptr));  // first: no handle may lack an owner
     LiveGuard guard(device->plugin()->live());
     if (!guard) return device->plugin()->unloaded();
     tn_stream handle = nullptr;
     TENON_TRY(device->note(
         device->plugin()->call("stream.create", tables(*device).stream.create, device->handle(), &handle)));
     if (!handle) return Status::internal(fmt::format("{}: stream.create answered ok without a stream", device->name()));
+    stream->handle_ = handle;
     guard.keep();
-    return std::unique_ptr<Stream>(new Stream(std::move(device), handle));
+    return stream;
 }
 
 Stream::~Stream() {
+    if (!handle_) return;  // it was never created
     tables(*device_).stream.destroy(handle_);
     device_->plugin()->live().leave();
 }
@@ -83,17 +86,20 @@ Event::Event(std::shared_ptr<Device> device, tn_event handle) : device_(std::mov
 
 Result<std::unique_ptr<Event>> Event::create(std::shared_ptr<Device> device) {
     TENON_TRY(device->usable());
+    std::unique_ptr<Event> event(new Event(device, nullptr));  // first: no handle may lack an owner
     LiveGuard guard(device->plugin()->live());
     if (!guard) return device->plugin()->unloaded();
     tn_event handle = nullptr;
     TENON_TRY(
         device->note(device->plugin()->call("event.create", tables(*device).event.create, device->handle(), &handle)));
     if (!handle) return Status::internal(fmt::format("{}: event.create answered ok without an event", device->name()));
+    event->handle_ = handle;
     guard.keep();
-    return std::unique_ptr<Event>(new Event(std::move(device), handle));
+    return event;
 }
 
 Event::~Event() {
+    if (!handle_) return;  // it was never created
     tables(*device_).event.destroy(handle_);
     device_->plugin()->live().leave();
 }

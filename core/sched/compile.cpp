@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+#include "graph/op_contract.h"
+
 namespace tenon {
 
 Result<PlacedGraph> place_graph(const Graph &graph, const BoundTypes &bound, Decompositions &formulas,
@@ -27,6 +30,7 @@ public:
     }
 
     Result<std::unique_ptr<Compiled>> run() {
+        TENON_TRY(check_outputs());
         TENON_TRY(bind_tensors());
         TENON_ASSIGN(placed_, place_graph(graph_, bound_, *out_->formulas, context_));
         const PlaceInput input{graph_,        context_.devices, bound_,         placed_.support,
@@ -35,9 +39,11 @@ public:
         find_readers();
         TENON_TRY(make_slots());
         for (uint32_t i = 0; i < split_.segments.size(); ++i) TENON_TRY(prepare_segment(i));
-        TENON_TRY(keep_outputs());
         TENON_TRY(plan_arenas());
-        for (CompiledSegment &segment : out_->segments) TENON_TRY(place_segment(segment));
+        for (CompiledSegment &segment : out_->segments) {
+            TENON_TRY(place_segment(segment));
+            segment.lowering.reset();
+        }
         fill_schedule();
         return std::move(out_);
     }
@@ -52,6 +58,7 @@ private:
 
     Status bind_tensors() {
         bound_.resize(graph_.values().size());
+        infos_.resize(graph_.values().size());
         tensor_of_.resize(graph_.values().size(), k_no_value);
         for (ValueId id = 0; id < bound_.size(); ++id) {
             const Value &v = value(id);
@@ -65,6 +72,7 @@ private:
                                                             dtype_info(v.type).name, to_string(v.shape),
                                                             dtype_info(tensor.type()).name, to_string(tensor.shape())));
             bound_[id] = std::make_shared<const BufferType>(tensor.buffer()->type());
+            infos_[id] = bound_[id]->info();
             tensor_of_[id] = uint32_t(out_->tensors.size());
             out_->tensors.push_back(tensor);
         }
@@ -97,12 +105,19 @@ private:
         return context_.devices[device]->default_buffer_type().tensor_bytes(describe(type, shape, name));
     }
 
+    Status too_large(uint32_t device) const {
+        return Status::out_of_memory(
+            fmt::format("the graph's values on {} are larger than any address", context_.devices[device]->name()));
+    }
+
     Result<Storage> in_io(uint32_t device, const Value &v) {
         TENON_ASSIGN(const uint64_t bytes, stored_bytes(device, v.type, v.shape, v.name.c_str()));
         const uint64_t alignment = context_.devices[device]->default_buffer_type().alignment();
-        const uint64_t at = (io_bytes_[device] + alignment - 1) / alignment * alignment;
-        io_bytes_[device] = at + bytes;
-        return Storage{Storage::Kind::io, device, 0, at};
+        const auto at = align_up(io_bytes_[device], alignment);
+        const auto end = at ? tenon::add(*at, bytes) : std::nullopt;
+        if (!end) return too_large(device);
+        io_bytes_[device] = *end;
+        return Storage{Storage::Kind::io, device, 0, *at};
     }
 
     Result<Storage> in_arena(uint32_t device, DType type, const Shape &shape, const char *name) {
@@ -162,13 +177,9 @@ private:
         CompiledSegment segment;
         segment.device = split_.segments[s].device;
         const auto &device = context_.devices[segment.device];
-        // Descriptions are made beforehand: their texts must outlive the lowering's use of them.
-        std::vector<tn_buffer_type_info> infos(bound_.size());
-        for (ValueId id = 0; id < bound_.size(); ++id)
-            if (bound_[id]) infos[id] = bound_[id]->info();
         segment.lowering = std::make_unique<Lowering>(graph_, [&](ValueId base) {
             const bool in_place = bound_[base] && placed_.reach.of_bound[segment.device][base];
-            return describe_base(s, base, in_place ? &infos[base] : nullptr);
+            return describe_base(s, base, in_place ? &infos_[base] : nullptr);
         });
         for (NodeId node : split_.segments[s].nodes) {
             if (placed_.support.at(segment.device, node).claimed) {
@@ -248,27 +259,22 @@ private:
             arena.intervals.push_back({scratch[g], alignment, now_ + g, now_ + g});
             segment.scratch.push_back({Storage::Kind::arena, segment.device, uint32_t(arena.intervals.size() - 1), 0});
         }
+        std::vector<uint32_t> writer(abi.value_count);  // the group that writes each value
+        for (uint32_t i = 0; i < abi.node_count; ++i)
+            for (uint32_t k = 0; k < abi.nodes[i].output_count; ++k) writer[abi.nodes[i].outputs[k]] = groups[i];
         for (auto [output, input] : segment.plan->in_place())
             if (segment.slot_of[output] != k_no_value && segment.slot_of[input] != k_no_value)
-                offers_.push_back(
-                    {segment.slot_of[output], segment.slot_of[input], now_ + group_of(segment, abi, output)});
+                offers_.push_back({segment.slot_of[output], segment.slot_of[input], now_ + writer[output]});
         now_ += uint32_t(scratch.size());
         return {};
     }
 
-    static uint32_t group_of(const CompiledSegment &segment, const tn_graph &abi, uint32_t output) {
-        for (uint32_t i = 0; i < abi.node_count; ++i)
-            for (uint32_t k = 0; k < abi.nodes[i].output_count; ++k)
-                if (abi.nodes[i].outputs[k] == output) return segment.plan->node_groups()[i];
-        return 0;
-    }
-
-    Status keep_outputs() {
+    Status check_outputs() const {
         for (ValueId output : graph_.outputs()) {
             const Value &v = value(output);
             if (v.view_of == k_no_value) continue;
             // A view is read as a range of its base's bytes.
-            if (contiguous_strides(v.type, v.shape) != v.stride_bytes && v.shape.elements() != 1)
+            if (!is_contiguous(v))
                 return Status::invalid_argument(
                     fmt::format("the output '{}' is a view whose elements don't lie in order; "
                                 "copy it first",
@@ -307,6 +313,11 @@ private:
             for (Interval &interval : arenas_[d].intervals)
                 if (interval.first > interval.last)
                     interval.first = interval.last = 0, interval.bytes = 0;  // never used
+            // No offset can lie behind the sum of all, so that the planner needs no checks of its own.
+            std::optional<uint64_t> sum = 0;
+            for (const Interval &interval : arenas_[d].intervals)
+                if (sum && (sum = align_up(*sum, interval.alignment))) sum = tenon::add(*sum, interval.bytes);
+            if (!sum || *sum > uint64_t(INT64_MAX)) return too_large(uint32_t(d));
             arenas_[d].plan = plan_memory(arenas_[d].intervals);
             for (uint32_t i = 0; i < merged[d].size(); ++i)
                 arenas_[d].plan.offsets[i] = arenas_[d].plan.offsets[merged[d][i]];
@@ -386,7 +397,8 @@ private:
     CompileContext &context_;
     std::unique_ptr<Compiled> out_;
     BoundTypes bound_;
-    std::vector<uint32_t> tensor_of_;  // per value: index into Compiled::tensors
+    std::vector<tn_buffer_type_info> infos_;  // of bound_: described once, at addresses that stay
+    std::vector<uint32_t> tensor_of_;         // per value: index into Compiled::tensors
     PlacedGraph placed_;
     Split split_;
     std::vector<uint32_t> writer_;  // per base value: the segment that makes it

@@ -42,7 +42,7 @@ struct BindingSource {
 /// A segment's plan and how its values are bound. Values are numbered as the plugin sees them.
 struct CompiledSegment {
     uint32_t device = 0;
-    std::unique_ptr<Lowering> lowering;
+    std::unique_ptr<Lowering> lowering;  // while compiling only
     std::unique_ptr<Plan> plan;
     std::vector<uint32_t> slot_of;  // per value: its base's slot; k_no_value where it is unstored
     std::vector<Storage> scratch;   // per group
@@ -70,7 +70,7 @@ struct Compiled {
 struct CompileContext {
     const DeviceList &devices;
     std::span<const Pin> pins;
-    TypeSupport &types;
+    TypeSupport types;  // asked anew in each compilation: devices may have changed in between
 };
 
 Result<std::unique_ptr<Compiled>> compile(const Graph &graph, const TensorMap &tensors, CompileContext &context);

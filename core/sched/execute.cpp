@@ -31,6 +31,7 @@ Status bind_slots(BoundGraph &executable) {
         }
         value = describe(slot.type, slot.shape, slot.name);
         value.offset = slot.storage.offset;
+        if (!executable.buffers[i]) continue;  // nothing is ever there: no segment binds it
         TENON_ASSIGN(value.cookie, executable.buffers[i]->init_tensor(value));
     }
     return {};
@@ -77,12 +78,7 @@ Status carry(const BoundGraph &executable, std::vector<Lane> &lanes, uint32_t in
     const uint32_t from = compiled.slot_of_value[copy.value], to = compiled.slot_of_copy[index];
     const tn_value &source = executable.slots[from], &target = executable.slots[to];
     Buffer &source_buffer = *executable.buffers[from], &target_buffer = *executable.buffers[to];
-    // Whatever wrote the source has been queued on its own device; no later call may overtake it.
-    for (Lane &lane : lanes)
-        if (&lane != &lanes[copy.to]) TENON_TRY(synchronize(lane));
-
-    const bool plain_target = target_buffer.base() && !target_buffer.type().is_packed();
-    const bool plain_source = source_buffer.base() && !source_buffer.type().is_packed();
+    const bool plain_target = is_plain_host(target_buffer.type()), plain_source = is_plain_host(source_buffer.type());
     std::byte *staged = plain_target ? static_cast<std::byte *>(target_buffer.base()) + target.offset
                                      : const_cast<std::byte *>(executable.staging[index].data());
     if (plain_target) TENON_TRY(synchronize(lanes[copy.to]));  // the target's place may still be in use
@@ -101,7 +97,8 @@ Status queue_segment(const BoundGraph &executable, std::vector<Lane> &lanes, uin
                      SessionCounters &counters) {
     const Schedule &schedule = executable.compiled->schedule;
     const CompiledSegment &segment = executable.compiled->segments[s];
-    // One device at a time: memory that one reads in another's arena can't be overwritten under it.
+    // One device at a time: what others have written is there to be read and carried over, and memory that one reads in
+    // another's arena can't be overwritten under it.
     for (Lane &lane : lanes)
         if (&lane != &lanes[segment.device]) TENON_TRY(synchronize(lane));
     for (uint32_t copy : schedule.segments()[s].copies) {
@@ -118,10 +115,18 @@ Status queue_segment(const BoundGraph &executable, std::vector<Lane> &lanes, uin
 }  // namespace
 
 Status bind(BoundGraph &executable, std::vector<Lane> &lanes) {
-    for (size_t d = 0; d < lanes.size(); ++d) executable.arenas[d] = lanes[d].arena;
+    // The old arenas go only when every plan has left them.
+    executable.bound = false;
+    executable.arenas.resize(lanes.size());
+    for (size_t d = 0; d < lanes.size(); ++d) {
+        executable.retired.push_back(std::move(executable.arenas[d]));
+        executable.arenas[d] = lanes[d].arena;
+    }
     TENON_TRY(bind_slots(executable));
     for (const CompiledSegment &segment : executable.compiled->segments)
         TENON_TRY(bind_segment(executable, segment, *lanes[segment.device].device));
+    executable.bound = true;
+    executable.retired.clear();
     return {};
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/pattern.h"
+#include "registry/manifest.h"
 
 namespace tenon {
 
@@ -30,9 +30,10 @@ std::string_view reason_code(Reason reason) noexcept {
 
 namespace {
 
-bool same_name(std::string_view a, std::string_view b) {
-    return std::ranges::equal(a, b,
-                              [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+/// "cpu" and "cpu:0" are one device, in letters of any size.
+bool same_device(std::string_view a, std::string_view b) {
+    const auto first = parse_device_name(a), second = parse_device_name(b);
+    return first && second && first->base == second->base && first->index.value_or(0) == second->index.value_or(0);
 }
 
 /// Works through the steps; `nodes` and `values` are what the later steps see of the earlier ones.
@@ -149,7 +150,7 @@ private:
         }
     }
 
-    /// Whether no state that the node touches lies out of the device's reach.
+    /// Whether no state that the node touches, and nothing that it changes in place, lies out of the device's reach.
     bool can_touch(uint32_t device, NodeId id) const {
         const Node &node = in_.graph.nodes()[id];
         auto reachable = [&](ValueId v) {
@@ -157,7 +158,12 @@ private:
             const ValueId base = in_.graph.base(v);
             return !(value(base).flags & TN_VALUE_STATE) || !in_.bound[base] || in_.reach.of_bound[device][base];
         };
-        return std::ranges::all_of(node.inputs, reachable) && std::ranges::all_of(node.outputs, reachable);
+        auto changeable = [&](ValueId v) {
+            const ValueId base = in_.graph.base(v);
+            return base == v || in_.bound[base] || out_.values[base].device == k_no_value || in_reach(device, v);
+        };
+        return std::ranges::all_of(node.inputs, reachable) && std::ranges::all_of(node.outputs, reachable) &&
+               std::ranges::all_of(node.outputs, changeable);
     }
 
     bool in_reach(uint32_t device, ValueId id) const {
@@ -171,9 +177,10 @@ private:
     Status settle_nodes() {
         for (NodeId id = 0; id < out_.nodes.size(); ++id) {
             const Node &node = in_.graph.nodes()[id];
-            if (open(id)) {
+            const bool pinned = out_.nodes[id].reason == Reason::usr;
+            if (open(id) || (!pinned && !can_touch(out_.nodes[id].device, id))) {
                 TENON_TRY(choose_best(id, node));
-            } else if (out_.nodes[id].reason != Reason::usr) {
+            } else if (!pinned) {
                 move_up(id, node);
             }
         }
@@ -199,7 +206,7 @@ private:
         for (uint32_t higher = 0; higher < now; ++higher) {
             const BufferType own = in_.devices[now]->default_buffer_type(),
                              other = in_.devices[higher]->default_buffer_type();
-            if (!(own == other) || !supports(higher, id)) continue;
+            if (!(own == other) || !supports(higher, id) || !can_touch(higher, id)) continue;
             if (!std::ranges::all_of(node.inputs, [&](ValueId v) { return v == k_no_value || in_reach(higher, v); }))
                 continue;
             assign(id, higher, Reason::upg);
@@ -254,15 +261,16 @@ Result<Pin> Pin::parse(std::string_view text) {
 Result<std::vector<uint32_t>> resolve_pins(const Graph &graph, const DeviceList &devices, std::span<const Pin> pins) {
     std::vector<uint32_t> pinned(graph.nodes().size(), k_no_value);
     for (const Pin &pin : pins) {
-        const auto device = std::ranges::find_if(devices, [&](const auto &d) {
-            return same_name(d->name(), pin.device) || same_name(d->name(), pin.device + ":0");
-        });
+        const auto device =
+            std::ranges::find_if(devices, [&](const auto &d) { return same_device(d->name(), pin.device); });
         if (device == devices.end())
             return Status::not_found(fmt::format("pin '{}={}': no such device in the list", pin.pattern, pin.device));
         TENON_ASSIGN(const Pattern pattern, Pattern::compile(pin.pattern));
-        for (NodeId node = 0; node < pinned.size(); ++node)
-            if (pinned[node] == k_no_value && pattern.found_in(graph.nodes()[node].name))
-                pinned[node] = uint32_t(device - devices.begin());
+        for (NodeId node = 0; node < pinned.size(); ++node) {
+            if (pinned[node] != k_no_value) continue;
+            TENON_ASSIGN(const bool found, pattern.found_in(graph.nodes()[node].name));
+            if (found) pinned[node] = uint32_t(device - devices.begin());
+        }
     }
     return pinned;
 }

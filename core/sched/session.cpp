@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/no_throw.h"
 #include "sched/execute.h"
 
 namespace tenon {
@@ -19,11 +20,10 @@ struct Session::Impl {
     std::shared_ptr<Registry> registry;  // outlives all that its plugins made
     DeviceList devices;
     std::vector<Pin> pins;
-    TypeSupport types;
     std::vector<Lane> lanes;
     SessionCounters counters;
 
-    CompileContext context() { return {devices, pins, types}; }
+    CompileContext context() { return {devices, pins, {}}; }
 
     Result<std::unique_ptr<Compiled>> compile_graph(const Graph &graph, const TensorMap &tensors) {
         CompileContext shared = context();
@@ -52,13 +52,14 @@ struct Session::Impl {
             if (memory[d].io_bytes) {
                 TENON_ASSIGN(executable.io[d], allocate(*devices[d], type, memory[d].io_bytes, "inputs and outputs"));
             }
-            if (!lanes[d].arena || lanes[d].arena->bytes() < memory[d].arena_bytes) {
+            const uint64_t have = lanes[d].arena ? lanes[d].arena->bytes() : 0;
+            if (uses_arena(executable, uint32_t(d)) && (!lanes[d].arena || have < memory[d].arena_bytes)) {
                 // Executables that are bound to the old arena keep it alive until they are bound again.
                 TENON_ASSIGN(lanes[d].arena, allocate(*devices[d], type, memory[d].arena_bytes, "arena"));
             }
         }
         for (const Copy &copy : executable.compiled->schedule.copies()) {
-            const bool reachable = lanes[copy.to].device->default_buffer_type().is_host();
+            const bool reachable = is_plain_host(lanes[copy.to].device->default_buffer_type());
             executable.staging.emplace_back(reachable ? 0 : copy.bytes);
         }
         return {};
@@ -69,7 +70,42 @@ struct Session::Impl {
         return bind(executable, lanes);
     }
 
+    static bool uses_arena(const BoundGraph &executable, uint32_t device) {
+        for (const CompiledSegment &segment : executable.compiled->segments)
+            for (const BindingSource &source : segment.bindings)
+                if (source.kind == Storage::Kind::arena && source.device == device) return true;
+        return false;
+    }
+
+    Status prepare(BoundGraph &executable, const Graph &graph, const TensorMap &tensors) {
+        std::vector<uint64_t> generations;
+        for (const auto &device : devices) generations.push_back(device->generation());
+        TENON_ASSIGN(executable.compiled, compile_graph(graph, tensors));
+        TENON_TRY(allocate_for(executable));
+        TENON_TRY(bind_to_lanes(executable));
+        executable.generations = std::move(generations);
+        return write_constants(executable);
+    }
+
+    bool is_current(const BoundGraph &executable) const {
+        for (size_t d = 0; d < devices.size(); ++d)
+            if (executable.generations[d] != devices[d]->generation()) return false;
+        return true;
+    }
+
+    /// What was derived from a device before it changed (an option was set) is made anew.
+    Status refresh(BoundGraph &executable) {
+        if (is_current(executable)) return {};
+        TensorMap tensors;
+        for (const Tensor &tensor : executable.compiled->tensors) tensors[tensor.name()] = tensor;
+        BoundGraph fresh;
+        TENON_TRY(prepare(fresh, Graph(executable.compiled->schedule.graph()), tensors));
+        std::swap(executable, fresh);
+        return {};
+    }
+
     bool is_bound(const BoundGraph &executable) const {
+        if (!executable.bound) return false;
         for (size_t d = 0; d < lanes.size(); ++d)
             if (executable.arenas[d] != lanes[d].arena) return false;
         return true;
@@ -100,28 +136,35 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Registry> regis
 }
 
 Result<std::vector<TensorHome>> Session::place_tensors(const Graph &graph) {
-    CompileContext context = impl_->context();
-    return choose_homes(graph, context);
+    return no_throw([&] {
+        CompileContext context = impl_->context();
+        return choose_homes(graph, context);
+    });
 }
 
 Result<std::shared_ptr<Executable>> Session::prepare(const Graph &graph, const TensorMap &tensors) {
-    auto executable = std::make_unique<Executable::Impl>();
-    TENON_ASSIGN(executable->compiled, impl_->compile_graph(graph, tensors));
-    TENON_TRY(impl_->allocate_for(*executable));
-    TENON_TRY(impl_->bind_to_lanes(*executable));
-    TENON_TRY(write_constants(*executable));
-    return std::shared_ptr<Executable>(new Executable(std::move(executable)));
+    return no_throw([&]() -> Result<std::shared_ptr<Executable>> {
+        auto executable = std::make_unique<Executable::Impl>();
+        TENON_TRY(impl_->prepare(*executable, graph, tensors));
+        return std::shared_ptr<Executable>(new Executable(std::move(executable)));
+    });
 }
 
 Result<std::vector<DeviceMemory>> Session::measure(const Graph &graph, const TensorMap &tensors) {
-    TENON_ASSIGN(const auto compiled, impl_->compile_graph(graph, tensors));
-    const auto memory = compiled->schedule.memory();
-    return std::vector<DeviceMemory>(memory.begin(), memory.end());
+    return no_throw([&]() -> Result<std::vector<DeviceMemory>> {
+        TENON_ASSIGN(const auto compiled, impl_->compile_graph(graph, tensors));
+        const auto memory = compiled->schedule.memory();
+        return std::vector<DeviceMemory>(memory.begin(), memory.end());
+    });
 }
 
 Status Session::run(Executable &executable, uint64_t cancel_token) {
-    if (!impl_->is_bound(*executable.impl_)) TENON_TRY(impl_->bind_to_lanes(*executable.impl_));
-    return execute(*executable.impl_, impl_->lanes, cancel_token, impl_->counters);
+    return no_throw([&]() -> Status {
+        if (!impl_->is_current(*executable.impl_))
+            return Status::invalid_state("a device has changed since the inputs were written; write them again");
+        if (!impl_->is_bound(*executable.impl_)) TENON_TRY(impl_->bind_to_lanes(*executable.impl_));
+        return execute(*executable.impl_, impl_->lanes, cancel_token, impl_->counters);
+    });
 }
 
 namespace {
@@ -154,6 +197,7 @@ Result<Range> range_of(const BoundGraph &executable, ValueId id, uint64_t offset
 }  // namespace
 
 Status Session::write(Executable &executable, ValueId input, std::span<const std::byte> bytes) {
+    TENON_TRY(no_throw([&] { return impl_->refresh(*executable.impl_); }));
     TENON_ASSIGN(const Range range, range_of(*executable.impl_, input, 0, bytes.size(), TN_VALUE_INPUT));
     const Value &value = executable.schedule().graph().values()[input];
     if (bytes.size() != uint64_t(*canonical_bytes(value.type, value.shape.sizes())))
@@ -174,17 +218,19 @@ const std::byte *Session::peek(const Executable &executable, ValueId output) con
 }
 
 Result<bool> Session::expands(const Graph &graph, std::string_view op_name) {
-    CompileContext context = impl_->context();
-    Decompositions formulas(graph);
-    TENON_ASSIGN(const auto homes, place_tensors(graph));
-    BoundTypes bound(graph.values().size());
-    for (const TensorHome &home : homes) bound[home.value] = std::make_shared<const BufferType>(home.buffer_type);
-    TENON_ASSIGN(const auto placed, place_graph(graph, bound, formulas, context));
-    for (NodeId id = 0; id < graph.nodes().size(); ++id)
-        if (graph.op(graph.nodes()[id]).name == op_name &&
-            !placed.support.at(placed.placement.nodes[id].device, id).claimed)
-            return true;
-    return false;
+    return no_throw([&]() -> Result<bool> {
+        CompileContext context = impl_->context();
+        Decompositions formulas(graph);
+        TENON_ASSIGN(const auto homes, place_tensors(graph));
+        BoundTypes bound(graph.values().size());
+        for (const TensorHome &home : homes) bound[home.value] = std::make_shared<const BufferType>(home.buffer_type);
+        TENON_ASSIGN(const auto placed, place_graph(graph, bound, formulas, context));
+        for (NodeId id = 0; id < graph.nodes().size(); ++id)
+            if (graph.op(graph.nodes()[id]).name == op_name &&
+                !placed.support.at(placed.placement.nodes[id].device, id).claimed)
+                return true;
+        return false;
+    });
 }
 
 }  // namespace tenon

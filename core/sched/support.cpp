@@ -33,9 +33,9 @@ Result<std::vector<NodeSupport>> ask_device(const Graph &graph, const std::share
 
 Result<bool> TypeSupport::supports(const std::shared_ptr<Device> &device, const BufferType &type) {
     for (const Row &row : rows_)
-        if (row.device == device.get() && row.type == type.handle()) return row.answer;
+        if (row.device == device.get() && row.type == type) return row.answer;
     TENON_ASSIGN(const bool answer, device->supports(type));
-    rows_.push_back({device.get(), type.handle(), answer});
+    rows_.push_back({device.get(), type, answer});
     return answer;
 }
 

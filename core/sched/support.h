@@ -33,7 +33,7 @@ public:
 private:
     struct Row {
         const Device *device;
-        tn_buffer_type type;
+        BufferType type;
         bool answer;
     };
     std::vector<Row> rows_;

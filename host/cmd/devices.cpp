@@ -68,15 +68,12 @@ void print_table(const std::vector<AdapterInfo> &adapters, Output &out) {
 Status show(const std::vector<std::string> &plugin_dirs, bool json, Output &out) {
     TENON_ASSIGN(auto registry, make_registry(plugin_dirs));
     const std::vector<AdapterInfo> adapters = registry->adapters();
-    if (json) {
+    if (json)
         print_json(adapters, out);
-    } else if (adapters.empty()) {
-        // An error, so that a script notices; the registry knows best where it looked.
-        return registry->open("").status();
-    } else {
+    else if (!adapters.empty())
         print_table(adapters, out);
-    }
-    return {};
+    // None is an error, so that a script notices; the registry knows best where it looked.
+    return adapters.empty() ? open_listed(*registry, "").status() : Status();
 }
 
 int run(std::span<const std::string> args) {

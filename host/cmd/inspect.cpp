@@ -14,13 +14,13 @@
 namespace tenon::cmd {
 namespace {
 
+using llm::escaped;
 using llm::Gguf;
 using llm::GgufArray;
 using llm::GgufEntry;
 using llm::GgufTensor;
 using llm::GgufType;
 using llm::GgufValue;
-using llm::printable;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t k_value_width = 72;  // of a metadata value in the text form, in bytes
@@ -124,7 +124,7 @@ std::string text_array(const GgufArray &array, size_t width) {
 
 std::string text_value(uint32_t type, const GgufValue &value, size_t width) {
     if (const auto *array = std::get_if<GgufArray>(&value)) return text_array(*array, width);
-    if (const auto *text = std::get_if<std::string_view>(&value)) return fmt::format("\"{}\"", printable(*text, width));
+    if (const auto *text = std::get_if<std::string_view>(&value)) return fmt::format("\"{}\"", escaped(*text, width));
     if (const auto *number = std::get_if<double>(&value)) {
         // A float's shortest form: 1e-05, not the double next to it.
         return GgufType(type) == GgufType::float32 ? fmt::to_string(float(*number)) : fmt::to_string(*number);
@@ -170,20 +170,20 @@ void print_table(Output &out, const std::vector<Row> &rows, const std::vector<bo
 
 void print_text(Output &out, const Gguf &file) {
     const Totals all = totals(file);
-    out.print("{}: GGUF version {}, {}, data aligned to {} bytes\n", printable(file.path().native(), 4096),
+    out.print("{}: GGUF version {}, {}, data aligned to {} bytes\n", escaped(file.path().native(), 4096),
               file.version(), short_bytes(file.mapping().size()), file.alignment());
 
     out.print("\nMetadata ({})\n", file.entries().size());
     std::vector<Row> rows;
     for (const GgufEntry &entry : file.entries()) {
-        rows.push_back({printable(entry.key), text_type(entry), text_value(entry.type, entry.value, k_value_width)});
+        rows.push_back({escaped(entry.key), text_type(entry), text_value(entry.type, entry.value, k_value_width)});
     }
     print_table(out, rows, {false, false, false});
 
     out.print("\nTensors ({})\n", file.tensors().size());
     rows = {{"name", "type", "shape", "bytes"}};
     for (const GgufTensor &tensor : file.tensors()) {
-        rows.push_back({printable(tensor.name), std::string(dtype_info(tensor.type).name),
+        rows.push_back({escaped(tensor.name), std::string(dtype_info(tensor.type).name),
                         fmt::format("[{}]", fmt::join(tensor.shape, ", ")), fmt::to_string(tensor.bytes)});
     }
     print_table(out, rows, {false, false, false, true});

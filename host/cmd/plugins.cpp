@@ -19,6 +19,11 @@ bool usable(const PluginOutcome &o) {
     return o.state == PluginOutcome::State::available || o.state == PluginOutcome::State::loaded;
 }
 
+// Where the user said it.
+std::string origin_name(const PluginOutcome &o) {
+    return o.origin == "given" ? "--plugin-dir" : o.origin;
+}
+
 void print_json(const std::vector<PluginOutcome> &outcomes, Output &out) {
     Json list = Json::array();
     for (const PluginOutcome &o : outcomes) {
@@ -28,7 +33,7 @@ void print_json(const std::vector<PluginOutcome> &outcomes, Output &out) {
                  {"devices", o.devices},
                  {"abi", {{"min", o.abi_min}, {"max", o.abi_max}}},
                  {"folder", o.folder.string()},
-                 {"origin", o.origin},
+                 {"origin", origin_name(o)},
                  {"state", state_name(o.state)}};
         row["abi"]["chosen"] = o.abi_chosen >= 0 ? Json(o.abi_chosen) : Json();
         row["reason"] = o.reason.empty() ? Json() : Json(o.reason);

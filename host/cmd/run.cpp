@@ -38,10 +38,12 @@ struct Request {
 std::optional<int> parse(std::span<const std::string> args, Request &request) {
     Options options(
         "run", "Generates the text that follows a prompt, on stdout, as it comes",
-        "The prompt is put into the model's chat template if it has one, as one message of the user; --raw takes it as "
-        "it is. Text ends where the model ends it, after -n tokens, or when the context is full. Of the tokens that "
-        "can follow, --top-k, --top-p and --min-p cut in that order, then one is drawn at the temperature. Progress "
-        "and a closing line with times go to stderr. Ctrl-C ends the text; pressed twice, the program.");
+        "The prompt is put into the model's chat template if it has one, as one message of the user; "
+        "--raw takes it as it is. "
+        "Text ends where the model ends it, after -n tokens, or when the context is full. "
+        "Of the tokens that can follow, --top-k, --top-p and --min-p cut in that order, then one is drawn at the "
+        "temperature. "
+        "Progress and a closing line with times go to stderr. Ctrl-C ends the text; pressed twice, the program.");
     add_engine_options(options, request.engine);
     add_text_options(options, request.source);
     llm::SamplerOptions &s = request.sampling;
@@ -147,10 +149,10 @@ private:
         warn_of(context, file);
         TENON_ASSIGN(registry_, make_registry(request_.engine.plugin_dirs));
         interrupt_.emplace(registry_);
-        ProgressBar bar("loading", !request_.quiet);
-        const auto progress = [&](uint64_t done, uint64_t total) {
+        ProgressBar bar(!request_.quiet);
+        const auto progress = [&](std::string_view stage, uint64_t done, uint64_t total) {
             if (Interrupt::raised()) return Status(Code::cancelled, "interrupted while loading");
-            bar.update(done, total);
+            bar.update(stage, done, total);
             return Status();
         };
         TENON_ASSIGN(engine_, start_engine(registry_, request_.engine, std::move(pins_), std::move(file),
@@ -170,7 +172,6 @@ private:
 
     Status answer() {
         llm::SamplerOptions sampling = request_.sampling;
-        sampling.top_k = static_cast<int32_t>(request_.top_k);
         sampling.seed = seed_ = request_.seed ? static_cast<uint64_t>(*request_.seed) : std::random_device{}();
         const llm::Tokenizer &tokenizer = engine_->model().tokenizer();
         if (request_.ignore_eos) sampling.banned = llm::end_tokens(tokenizer);
@@ -260,6 +261,8 @@ private:
 int run(std::span<const std::string> args) {
     Request request;
     if (auto exit_code = parse(args, request)) return *exit_code;
+    request.sampling.top_k = static_cast<int32_t>(request.top_k);
+    if (const Status status = llm::check(request.sampling); !status.ok()) return usage_error("run", status.message());
     if (!request.source.prompt && !request.source.file && ::isatty(STDIN_FILENO))
         return usage_error("run", "no prompt: give it with -p TEXT, with -f FILE, or through a pipe");
     Result<std::vector<Pin>> pins = parse_pins(request.engine);

@@ -60,7 +60,7 @@ Result<Scored> compute(const Request &request, std::vector<Pin> pins) {
     TENON_TRY(check_context(request.engine, file, scored.tokens.size(), more).status());
     TENON_ASSIGN(auto registry, make_registry(request.engine.plugin_dirs));
     const Interrupt interrupt(registry);
-    const auto progress = [](uint64_t, uint64_t) {
+    const auto progress = [](std::string_view, uint64_t, uint64_t) {
         return Interrupt::raised() ? Status(Code::cancelled, "interrupted while loading") : Status();
     };
     TENON_ASSIGN(auto engine, start_engine(registry, request.engine, std::move(pins), std::move(file), 0, progress));
@@ -89,7 +89,7 @@ Json to_json(const Scored &scored, bool with_positions) {
 
 void print_text(Output &out, const Scored &scored, bool with_positions) {
     const llm::Tokenizer &tokenizer = *scored.tokenizer;
-    const auto piece = [&](int32_t id) { return llm::printable(tokenizer.piece(id), 200); };
+    const auto piece = [&](int32_t id) { return llm::escaped(tokenizer.piece(id), 200); };
     const llm::Score &score = scored.score;
     if (with_positions) {
         out.print("{:>8} {:>9}  {}\n", "id", "NLL", "token");

@@ -40,7 +40,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text) {
         const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, id);
         if (error != std::errc() || stop != text.data() + end) {
             return Status::invalid_argument(
-                fmt::format("'{}' isn't a token id", llm::printable(text.substr(at, end - at), 40)));
+                fmt::format("'{}' isn't a token id", llm::escaped(text.substr(at, end - at), 40)));
         }
         ids.push_back(id);
         at = end;
@@ -106,7 +106,7 @@ private:
         TENON_ASSIGN(const std::vector<int32_t> tokens, tokenizer_.encode(text, options));
         if (!request_.json) {
             for (int32_t id : tokens) {
-                out_.print("{:>6} {}\n", id, llm::printable(tokenizer_.piece(id), std::string::npos));
+                out_.print("{:>6} {}\n", id, llm::escaped(tokenizer_.piece(id), std::string::npos));
             }
             return {};
         }
@@ -144,7 +144,7 @@ Status run_request(const Request &request, Output &out) {
         if (!chat) {
             return Status::unsupported(
                 fmt::format("{}: tokenizer.chat_template: missing: a base model has no chat format",
-                            llm::printable(request.model, 4096)));
+                            llm::escaped(request.model, 4096)));
         }
     }
     Tokenize tokenize(request, *tokenizer, chat ? &*chat : nullptr, out);

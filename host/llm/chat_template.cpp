@@ -277,7 +277,7 @@ Result<std::optional<ChatTemplate>> ChatTemplate::from_gguf(const Gguf &file) {
     const bool has_bos = bos_id && tokens && *bos_id < tokens->size();
     Result<ChatTemplate> parsed = parse(*source, has_bos ? (*tokens)[*bos_id] : std::string_view());
     if (!parsed.ok())
-        return std::move(parsed).status().in(fmt::format("{}: {}", printable(file.path().native(), 4096), key));
+        return std::move(parsed).status().in(fmt::format("{}: {}", escaped(file.path().native(), 4096), key));
     return std::optional<ChatTemplate>(*std::move(parsed));
 }
 

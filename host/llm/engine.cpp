@@ -20,9 +20,9 @@ int64_t rows_at_once(int64_t vocabulary) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Session> session, std::unique_ptr<Model> model,
-                                               int64_t prompt_tokens) {
+                                               int64_t prompt_tokens, const LoadProgress &progress) {
     std::unique_ptr<Engine> engine(new Engine(std::move(session), std::move(model)));
-    TENON_TRY(engine->prepare(prompt_tokens));
+    TENON_TRY(engine->prepare(prompt_tokens, progress));
     return engine;
 }
 
@@ -35,18 +35,28 @@ Engine::Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model)
     capacities_ = {cache_rows};
 }
 
-Status Engine::prepare(int64_t prompt_tokens) {
+Status Engine::prepare(int64_t prompt_tokens, const LoadProgress &progress) {
     // A device that claims attention works in proportion to the tokens that are there; a decomposition pays for the
     // capacity, and so gets plans for smaller ones.
     if (model_->capacity_matters()) capacities_ = capacity_buckets(k_cache_block_rows, model_->key(1, 1).cache_rows);
+    const std::vector<Chunk> chunks = split_tokens(std::min(prompt_tokens, context()));
+    const uint64_t total = chunks.size() + capacities_.size();
+    uint64_t made = 0;
+    const auto report = [&] { return progress ? progress("preparing", made, total) : Status(); };
+    const auto make = [&](int64_t bucket, int64_t rows, int64_t positions) -> Status {
+        TENON_TRY(step(bucket, rows, positions).status());
+        ++made;
+        return report();
+    };
+    TENON_TRY(report());
     // The largest first: when the session's memory grows later, what was prepared before has to be bound anew.
     int64_t done = 0;
-    for (const Chunk &chunk : split_tokens(std::min(prompt_tokens, context()))) {
+    for (const Chunk &chunk : chunks) {
         done += chunk.tokens;
-        TENON_TRY(step(chunk.bucket, done == prompt_tokens ? 1 : 0, done).status());
+        TENON_TRY(make(chunk.bucket, done == prompt_tokens ? 1 : 0, done));
     }
     for (auto capacity = capacities_.rbegin(); capacity != capacities_.rend(); ++capacity)
-        TENON_TRY(step(1, 1, *capacity).status());
+        TENON_TRY(make(1, 1, *capacity));
     return {};
 }
 
@@ -80,11 +90,17 @@ Status Engine::check(std::span<const int32_t> tokens) const {
     if (more > context() - length_)
         return Status::invalid_argument(
             fmt::format("{} tokens don't fit: the context holds {}, of which {} are in use", more, context(), length_));
+    const int32_t vocabulary = model_->tokenizer().vocabulary_size();
     for (const int32_t id : tokens)
-        if (id < 0 || id >= model_->shape().vocabulary)
-            return Status::invalid_argument(
-                fmt::format("token {} isn't in the vocabulary of {}", id, model_->shape().vocabulary));
+        if (id < 0 || id >= vocabulary)
+            return Status::invalid_argument(fmt::format("token {} isn't in the vocabulary of {}", id, vocabulary));
     return {};
+}
+
+/// Of one row of the last run; ModelFile::open saw that no row is shorter than the vocabulary.
+std::span<const float> Engine::logits_of(size_t row) const {
+    const auto width = static_cast<size_t>(model_->shape().vocabulary);
+    return rows_.subspan(row * width, static_cast<size_t>(model_->tokenizer().vocabulary_size()));
 }
 
 Status Engine::feed(std::span<const int32_t> tokens, uint64_t cancel_token) {
@@ -102,14 +118,13 @@ Status Engine::feed(std::span<const int32_t> tokens, uint64_t cancel_token) {
             tokens = tokens.subspan(count);
         }
     }
-    logits_ = rows_;
+    logits_ = logits_of(0);
     return {};
 }
 
 Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink, uint64_t cancel_token) {
     TENON_TRY(check(tokens));
     logits_ = {};
-    const auto vocabulary = static_cast<size_t>(model_->shape().vocabulary);
     size_t index = 0;
     for (const Chunk &chunk :
          split_tokens(static_cast<int64_t>(tokens.size()), rows_at_once(model_->shape().vocabulary))) {
@@ -117,7 +132,7 @@ Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink
         TENON_ASSIGN(Step * next, step(chunk.bucket, chunk.bucket, length_ + chunk.tokens));
         TENON_TRY(run(*next, tokens.subspan(index, count), chunk.bucket, cancel_token));
         for (size_t row = 0; row < count; ++row) {
-            logits_ = rows_.subspan(row * vocabulary, vocabulary);
+            logits_ = logits_of(row);
             TENON_TRY(sink(index++, logits_));
         }
     }

@@ -23,8 +23,9 @@ public:
     /// Prepares all plans that feeding single tokens can need, so that doing so never prepares or allocates anything;
     /// before them those for a first prompt of `prompt_tokens` tokens (0: none is known yet), which feed() would have
     /// to make otherwise. A longer prompt later may cost each of the single tokens' plans one binding to larger memory.
+    /// `progress` is told of each plan.
     static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Session> session, std::unique_ptr<Model> model,
-                                                  int64_t prompt_tokens = 0);
+                                                  int64_t prompt_tokens = 0, const LoadProgress &progress = {});
     Engine(const Engine &) = delete;
     Engine &operator=(const Engine &) = delete;
 
@@ -42,8 +43,9 @@ public:
     using LogitsSink = std::function<Status(size_t index, std::span<const float> logits)>;
     Status feed_each(std::span<const int32_t> tokens, const LogitsSink &sink, uint64_t cancel_token = 0);
 
-    /// Logits [vocabulary] for the token that follows the last one fed; empty before any. Valid until the next call
-    /// that isn't const.
+    /// Logits [tokenizer's vocabulary] for the token that follows the last one fed; empty before any. Rows of the
+    /// embedding behind the vocabulary are padding, no token: they are cut off. Valid until the next call that isn't
+    /// const.
     std::span<const float> logits() const { return logits_; }
 
     /// Forgets all tokens from position `length` on, which is at most length().
@@ -57,8 +59,9 @@ private:
     };
 
     Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model);
-    Status prepare(int64_t prompt_tokens);
+    Status prepare(int64_t prompt_tokens, const LoadProgress &progress);
     Status check(std::span<const int32_t> tokens) const;
+    std::span<const float> logits_of(size_t row) const;
     int64_t capacity_for(int64_t positions) const;
     Result<Step *> step(int64_t bucket, int64_t rows, int64_t positions);
     Status run(Step &step, std::span<const int32_t> tokens, int64_t bucket, uint64_t cancel_token);
@@ -75,7 +78,7 @@ private:
     std::vector<int32_t> words_;        // [largest bucket], what is written next
     std::vector<int32_t> blocks_;       // [blocks of the cache]: block i of the sequence is block i of the cache
     std::vector<float> logits_memory_;  // where logits are read to if the CPU can't see them
-    std::span<const float> rows_;       // logits of the last run, all its rows
+    std::span<const float> rows_;       // logits of the last run, all its rows, padding included
     std::span<const float> logits_;
     int64_t length_ = 0;
 };

@@ -44,12 +44,10 @@ std::optional<StopReason> stop_after(const Engine &engine, const Writer &writer,
 Result<Generated> loop(Engine &engine, Sampler &sampler, const GenerateOptions &options, Writer &writer,
                        uint64_t cancel_token) {
     const Tokenizer &tokenizer = engine.model().tokenizer();
-    const auto known = static_cast<size_t>(tokenizer.vocabulary_size());
     Generated done;
     Clock::time_point first{};
     while (done.tokens < options.max_tokens) {
-        // Rows of the embedding behind the vocabulary are padding: no token.
-        TENON_ASSIGN(const int32_t id, sampler.sample(engine.logits().first(known)));
+        TENON_ASSIGN(const int32_t id, sampler.sample(engine.logits()));
         if (done.tokens == 0) first = Clock::now();
         if (!options.ignore_end && tokenizer.is_end_of_generation(id)) {
             done.reason = StopReason::end_of_generation;
@@ -92,8 +90,7 @@ std::vector<int32_t> end_tokens(const Tokenizer &tokenizer) {
 
 Result<Generated> generate(Engine &engine, Sampler &sampler, const GenerateOptions &options, const TextSink &sink,
                            uint64_t cancel_token) {
-    const auto known = static_cast<size_t>(engine.model().tokenizer().vocabulary_size());
-    if (engine.logits().size() < known) return Status::invalid_state("nothing was fed that a text could go on from");
+    if (engine.logits().empty()) return Status::invalid_state("nothing was fed that a text could go on from");
     Writer writer(engine.model().tokenizer(), options, sink);
     Result<Generated> done = loop(engine, sampler, options, writer, cancel_token);
     // Also after a failure: half a character held back is told as such, and no stop string can be completed any more.

@@ -123,9 +123,9 @@ struct Gguf::Parser {
     }
 
     Status error(Code code, std::string_view message) const {
-        std::string where = printable(file.path_.native(), 4096);
+        std::string where = escaped(file.path_.native(), 4096);
         if (!part.empty()) where += fmt::format(": {}", part);
-        if (!name.empty()) where += fmt::format(" '{}'", printable(name));
+        if (!name.empty()) where += fmt::format(" '{}'", escaped(name));
         return {code, fmt::format("{}: {}", where, message)};
     }
     Status invalid(std::string_view message) const { return error(Code::invalid_argument, message); }
@@ -162,7 +162,7 @@ Status Gguf::Parser::parse_head(uint64_t &tensor_count, uint64_t &entry_count) {
     if (!head.starts_with("GGUF")) {
         const std::string_view guess = guess_format(head);
         return invalid(fmt::format("not a GGUF file: it starts with '{}' instead of 'GGUF'{}{}",
-                                   printable(head.substr(0, 4)), guess.empty() ? "" : "; ", guess));
+                                   escaped(head.substr(0, 4)), guess.empty() ? "" : "; ", guess));
     }
     at = 4;
     uint32_t &version = file.version_;
@@ -371,7 +371,7 @@ Status Gguf::Parser::check_overlap() {
         if (first.file_offset + first.bytes <= second.file_offset) continue;
         name = second.name;
         return invalid(fmt::format("its bytes from {} on overlap those of tensor '{}', which end at {}",
-                                   second.file_offset, printable(first.name), first.file_offset + first.bytes));
+                                   second.file_offset, escaped(first.name), first.file_offset + first.bytes));
     }
     return {};
 }
@@ -385,13 +385,13 @@ Result<std::shared_ptr<const Gguf>> Gguf::open(const std::filesystem::path &path
         TENON_TRY(parser.parse());
         return std::shared_ptr<const Gguf>(std::move(file));
     } catch (const std::bad_alloc &) {
-        return Status::out_of_memory(printable(path.native(), 4096) + ": not enough memory for the file's metadata");
+        return Status::out_of_memory(escaped(path.native(), 4096) + ": not enough memory for the file's metadata");
     }
 }
 
 /// Regular files only, opened so that a FIFO or device can't make us wait.
 Status Gguf::map() {
-    const std::string shown = printable(path_.native(), 4096);
+    const std::string shown = escaped(path_.native(), 4096);
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         const Code code = errno == ENOENT || errno == ENOTDIR ? Code::not_found

@@ -71,7 +71,7 @@ const GgufTensor *Gguf::find_tensor(std::string_view name) const {
 
 Status Gguf::wrong_type(const GgufEntry &entry, std::string_view wanted) const {
     return Status::invalid_argument(fmt::format("{}: metadata key '{}' holds {}, but must hold {}",
-                                                printable(path_.native(), 4096), printable(entry.key), describe(entry),
+                                                escaped(path_.native(), 4096), escaped(entry.key), describe(entry),
                                                 wanted));
 }
 
@@ -83,7 +83,7 @@ Result<std::optional<uint64_t>> Gguf::get_uint(std::string_view key) const {
     if (value == nullptr) return wrong_type(*entry, "an integer");
     if (*value < 0) {
         return Status::invalid_argument(fmt::format("{}: metadata key '{}' is {}, but can't be negative",
-                                                    printable(path_.native(), 4096), printable(key), *value));
+                                                    escaped(path_.native(), 4096), escaped(key), *value));
     }
     return std::optional(uint64_t(*value));
 }
@@ -141,7 +141,7 @@ Result<std::optional<std::vector<int64_t>>> Gguf::get_ints(std::string_view key)
         if (natural != nullptr && *natural > uint64_t(std::numeric_limits<int64_t>::max())) {
             return Status::invalid_argument(
                 fmt::format("{}: metadata key '{}': element {} is {}, which is out of range",
-                            printable(path_.native(), 4096), printable(key), i, *natural));
+                            escaped(path_.native(), 4096), escaped(key), i, *natural));
         }
         out.push_back(natural != nullptr ? int64_t(*natural) : std::get<int64_t>(value));
     }

@@ -359,36 +359,14 @@ TEST_CASE("gguf: damaged tensors are refused by name") {
     check_refused(two("", 64), Code::invalid_argument, {"tensor 2 of 2", "empty"});
 }
 
-TEST_CASE("printable: one line of valid UTF-8, whatever the bytes") {
-    CHECK(printable("plain \xc3\xa9 \xf0\x9f\x99\x82") == "plain \xc3\xa9 \xf0\x9f\x99\x82");
-    CHECK(printable("a\nb\tc\x1b[0m\\") == "a\\nb\\tc\\x1b[0m\\");
-    CHECK(printable(printable("a\nb\\")) == printable("a\nb\\"));
-    CHECK(printable("\xff\xc0\x80\xed\xa0\x80") == "\\xff\\xc0\\x80\\xed\\xa0\\x80");
-    CHECK(printable("\xe2\x80\xae") == "\\u{202e}");
-    CHECK(printable("\xc3") == "\\xc3");
-    CHECK(printable("\xc3\xa9\xc3\xa9", 3) == "\xc3\xa9...");
-    CHECK(printable("abc", 3) == "abc");
-}
-
-TEST_CASE("utf8_length: the well-formed sequences of the Unicode standard and no others") {
-    for (uint32_t c = 0; c < 0x110000; ++c) {
-        const bool surrogate = c >= 0xd800 && c < 0xe000;
-        std::string bytes;
-        if (c < 0x80) {
-            bytes = {char(c)};
-        } else if (c < 0x800) {
-            bytes = {char(0xc0 | c >> 6), char(0x80 | (c & 63))};
-        } else if (c < 0x10000) {
-            bytes = {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
-        } else {
-            bytes = {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)),
-                     char(0x80 | (c & 63))};
-        }
-        char32_t read = 0;
-        if (utf8_length(bytes + "x", &read) != (surrogate ? 0 : bytes.size()) || (!surrogate && read != c)) FAIL(c);
-    }
-    for (std::string_view bad : {"", "\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
-                                 "\xf8\x88", "\xe2\x82", "\xe2\x28\xa1"}) {
-        CHECK(utf8_length(bad) == 0);
-    }
+TEST_CASE("escaped: one line of valid UTF-8, whatever the bytes") {
+    CHECK(escaped("plain \xc3\xa9 \xf0\x9f\x99\x82") == "plain \xc3\xa9 \xf0\x9f\x99\x82");
+    CHECK(escaped("a\nb\tc\x1b[0m\\") == "a\\nb\\tc\\x1b[0m\\");
+    CHECK(escaped(escaped("a\nb\\")) == escaped("a\nb\\"));
+    CHECK(escaped("\xff\xc0\x80\xed\xa0\x80") == "\\xff\\xc0\\x80\\xed\\xa0\\x80");
+    CHECK(escaped("\xe2\x80\xae") == "\\u{202e}");
+    CHECK(escaped("\xc3") == "\\xc3");
+    CHECK(escaped("\xf0\x9f\x99g") == "\\xf0\\x9f\\x99g");
+    CHECK(escaped("\xc3\xa9\xc3\xa9", 3) == "\xc3\xa9...");
+    CHECK(escaped("abc", 3) == "abc");
 }

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <iterator>
+#include "llm/tokenizer/utf8.h"
 
 namespace tenon::llm {
 namespace {
@@ -26,43 +25,23 @@ std::string escape(char32_t c) {
 
 }  // namespace
 
-size_t utf8_length(std::string_view bytes, char32_t *code_point) noexcept {
-    if (bytes.empty()) return 0;
-    auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-    const unsigned char first = byte(0);
-    const size_t length = first < 0x80   ? 1
-                          : first < 0xc2 ? 0
-                          : first < 0xe0 ? 2
-                          : first < 0xf0 ? 3
-                          : first < 0xf5 ? 4
-                                         : 0;
-    if (length == 0 || length > bytes.size()) return 0;
-    char32_t value = length == 1 ? first : first & (0x7f >> length);
-    for (size_t i = 1; i < length; ++i) {
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-        value = value << 6 | (byte(i) & 0x3f);
-    }
-    // Overlong forms, surrogates, and what lies beyond Unicode.
-    constexpr std::array<char32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
-    if (value < least[length] || (value >= 0xd800 && value < 0xe000) || value > 0x10ffff) return 0;
-    if (code_point != nullptr) *code_point = value;
-    return length;
-}
-
-std::string printable(std::string_view bytes, size_t max_bytes) {
+std::string escaped(std::string_view bytes, size_t max_bytes) {
     std::string out;
     while (!bytes.empty()) {
-        char32_t c = 0;
-        const size_t length = utf8_length(bytes, &c);
+        const Utf8Head head = utf8_head(bytes);
+        const bool valid = head.kind == Utf8Head::character;
+        const std::string_view character = bytes.substr(0, valid ? head.bytes : 1);  // else each byte by itself
         std::string piece;
-        if (length == 0) {
-            piece = fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
+        if (!valid) {
+            piece = fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
+        } else if (const char32_t c = utf8_code_point(character); disturbs(c)) {
+            piece = escape(c);
         } else {
-            piece = disturbs(c) ? escape(c) : std::string(bytes.substr(0, length));
+            piece = character;
         }
         if (out.size() + piece.size() > max_bytes) return out + "...";
         out += piece;
-        bytes.remove_prefix(length == 0 ? 1 : length);
+        bytes.remove_prefix(character.size());
     }
     return out;
 }

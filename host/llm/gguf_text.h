@@ -10,10 +10,6 @@ namespace tenon::llm {
 /// `bytes` as one line of valid UTF-8 without control characters: these, invalid bytes and the characters that reorder
 /// or break lines are written as escapes (`\n`, `\x1b`, `\u{202e}`). A backslash stays one, so that text which is
 /// printable already stays as it is. Text over `max_bytes` is cut between characters and ends in "...". Any thread.
-std::string printable(std::string_view bytes, size_t max_bytes = 200);
-
-/// The length in bytes of the valid UTF-8 character that `bytes` starts with (Unicode 15, table 3-7); 0 where there is
-/// none. Sets `*code_point` where it isn't null.
-size_t utf8_length(std::string_view bytes, char32_t *code_point = nullptr) noexcept;
+std::string escaped(std::string_view bytes, size_t max_bytes = 200);
 
 }  // namespace tenon::llm

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
+
+#include "llm/gguf_text.h"
 
 namespace tenon::llm {
 namespace {
@@ -45,6 +48,17 @@ uint64_t read_per_token(const Graph &graph) {
     return bytes;
 }
 
+/// A model in several files has its metadata in the first and its tensors in all: no one of them can be run.
+Status check_whole(const Gguf &gguf) {
+    TENON_ASSIGN(const std::optional<uint64_t> count, gguf.get_uint("split.count"));
+    if (count.value_or(1) <= 1) return {};
+    TENON_ASSIGN(const std::optional<uint64_t> number, gguf.get_uint("split.no"));
+    return Status::unsupported(
+        fmt::format("{}: this is {} of the {} files that the model was split into; split models can't be loaded, join "
+                    "the parts into one file first ('llama-gguf-split --merge' does it)",
+                    escaped(gguf.path().native(), 4096), number ? fmt::format("part {}", *number + 1) : "one", *count));
+}
+
 }  // namespace
 
 Result<int64_t> choose_context(int64_t asked, int64_t trained) {
@@ -57,6 +71,7 @@ Result<int64_t> choose_context(int64_t asked, int64_t trained) {
 Result<ModelFile> ModelFile::open(const std::filesystem::path &path) {
     ModelFile file;
     TENON_ASSIGN(file.gguf, Gguf::open(path));
+    TENON_TRY(check_whole(*file.gguf));
     TENON_ASSIGN(file.architecture, read_architecture(file.gguf));
     TENON_ASSIGN(file.tokenizer, Tokenizer::from_gguf(file.gguf));
     if (file.tokenizer->vocabulary_size() > file.architecture->shape().vocabulary)
@@ -80,15 +95,24 @@ public:
     Status load(Session &session) {
         TENON_ASSIGN(const std::vector<TensorHome> homes, session.place_tensors(graph_));
         for (const TensorHome &home : homes) sort_in(home);
-        for (Room &room : rooms_) TENON_TRY(map_weights(room));
         for (const Room &room : rooms_)
             for (const ValueId id : room.weights) total_ += tensor_of(id).bytes;
+        TENON_TRY(report());
+        for (Room &room : rooms_) TENON_TRY(map_weights(room));
         for (const Room &room : rooms_) TENON_TRY(copy_weights(room));
-        for (const Room &room : rooms_) TENON_TRY(make_caches(room));
+        for (const Room &room : rooms_) {
+            TENON_TRY(make_caches(room));
+            TENON_TRY(report());
+        }
         return {};
     }
 
 private:
+    Status report() const {
+        if (!options_.progress) return {};
+        return options_.progress("loading weights", model_.memory_.mapped_bytes + model_.memory_.copied_bytes, total_);
+    }
+
     /// What goes into one kind of memory of one device.
     struct Room {
         uint32_t device;
@@ -131,6 +155,7 @@ private:
             TENON_ASSIGN(Tensor mapped, Tensor::in_buffer(*buffer, tensor.file_offset, spec_of(id)));
             model_.memory_.mapped_bytes += tensor.bytes;
             model_.tensors_.emplace(value(id).name, std::move(mapped));
+            TENON_TRY(report());
         }
         room.weights = std::move(rest);
         return {};
@@ -159,7 +184,7 @@ private:
             TENON_TRY(to.set(at, piece));
             drop_pages(piece);
             model_.memory_.copied_bytes += piece.size();
-            if (options_.progress) TENON_TRY(options_.progress(model_.memory_.copied_bytes, total_));
+            TENON_TRY(report());
         }
         return {};
     }
@@ -188,7 +213,7 @@ private:
     const Graph &graph_;
     const ModelOptions &options_;
     std::vector<Room> rooms_;
-    uint64_t total_ = 0;  // bytes to copy
+    uint64_t total_ = 0;  // bytes of weights
 };
 
 Result<std::unique_ptr<Model>> Model::load(ModelFile file, Session &session, const ModelOptions &options) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "llm/architecture.h"
 #include "llm/gguf.h"
@@ -15,13 +16,16 @@
 
 namespace tenon::llm {
 
+/// Told while a model is made ready, before and after each part of a stage: what the stage is ("loading weights"), how
+/// much of it is done, and how much there is, in the stage's own unit. A failure ends the loading with it.
+using LoadProgress = std::function<Status(std::string_view stage, uint64_t done, uint64_t total)>;
+
 struct ModelOptions {
     /// Tokens that the KV cache holds; 0: what the model was trained for, at most 4096.
     int64_t context = 0;
     Precision precision = Precision::fast;
-    /// Told of weight bytes that were copied to devices so far, and all that have to be. A failure ends the loading
-    /// with it.
-    std::function<Status(uint64_t done_bytes, uint64_t total_bytes)> progress;
+    /// Told of each tensor, and of pieces of large ones where they are copied, in bytes of weights.
+    LoadProgress progress;
 };
 
 /// Bytes of a loaded model.

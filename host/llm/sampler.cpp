@@ -20,6 +20,8 @@ constexpr size_t k_heap_limit = 512;
 // Beyond, a logit that is a float could leave its range.
 constexpr double k_least_penalty = 1e-6;
 
+}  // namespace
+
 Status check(const SamplerOptions &options) {
     const auto refuse = [](std::string_view name, double value, std::string_view range) {
         return Status::invalid_argument(fmt::format("{} is {}; it must be {}", name, value, range));
@@ -37,8 +39,6 @@ Status check(const SamplerOptions &options) {
     if (options.repeat_window < 0) return refuse("repeat window", options.repeat_window, "0 or more");
     return {};
 }
-
-}  // namespace
 
 Result<Sampler> Sampler::create(const SamplerOptions &options, int32_t vocabulary_size) {
     TENON_TRY(check(options));

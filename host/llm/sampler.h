@@ -25,6 +25,9 @@ struct SamplerOptions {
     std::vector<int32_t> banned;  // ids never chosen, such as those that end a generation; others are ignored
 };
 
+/// invalid_argument naming the option that is out of its range or not a number. Any thread.
+Status check(const SamplerOptions &options);
+
 /// Chooses tokens for one sequence. One thread. After construction no call allocates.
 ///
 /// The random numbers are xoshiro256** (Blackman, Vigna 2018, arXiv:1805.01407), seeded through splitmix64, one 53-bit
@@ -33,7 +36,7 @@ struct SamplerOptions {
 /// tokens.
 class Sampler {
 public:
-    /// invalid_argument naming the option that is out of its range or not a number; `vocabulary_size` is at least 1.
+    /// Errors as check(options); `vocabulary_size` is at least 1.
     static Result<Sampler> create(const SamplerOptions &options, int32_t vocabulary_size);
 
     /// The next token. `logits` has one per token. A NaN is taken as -infinity; tokens at +infinity share the draw

@@ -1,7 +1,7 @@
 #include "team.h"
 
 #include <chrono>
-#include <system_error>
+#include <exception>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -108,10 +108,11 @@ std::string Team::resize(unsigned threads) {
     try {
         workers_.reserve(threads - 1);
         for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
-    } catch (const std::system_error &error) {
-        const std::string made = std::to_string(workers_.size() + 1);
-        stop();
-        return "no more than " + made + " of " + std::to_string(threads) + " threads could be started: " + error.what();
+    } catch (const std::exception &error) {  // of the system, or for want of memory
+        const size_t made = workers_.size() + 1;
+        stop();  // before the text, which takes memory too: the team is whole whatever comes
+        return "no more than " + std::to_string(made) + " of " + std::to_string(threads) +
+               " threads could be started: " + error.what();
     }
     threads_.store(threads);
     return {};

@@ -3,9 +3,9 @@
 
 Each round measures the read bandwidth (best of several stream patterns, over as many bytes as a token reads) and then
 generates text; the ratio is the bytes of weights read per second over that bandwidth. Results are checked elsewhere
-(reference_fast): this only times.
+(reference_fast): this only times. With --floor it exits with 1 if the median ratio is below F.
 
-    decode.py BENCH_KERNELS TENON MODEL [--rounds N] [--tokens N] [-- OPTION OF tenon run ...]
+    decode.py BENCH_KERNELS TENON MODEL [--rounds N] [--tokens N] [--floor F] [-- OPTION OF tenon run ...]
 """
 
 import argparse
@@ -36,6 +36,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--floor", type=float, metavar="F", help="the least median ratio, such as 0.3")
     parser.add_argument("options", nargs="*")
     args = parser.parse_args()
 
@@ -48,7 +49,11 @@ def main():
         ratios.append(ratio)
         print(f"round {number + 1}: read {bandwidth / 1e9:.1f} GB/s, prompt {stats['prompt_tokens_per_s']:.0f} tokens/s, "
               f"generation {rate:.1f} tokens/s = {ratio:.0%} of the bandwidth")
-    print(f"median of {args.rounds}: {statistics.median(ratios):.0%} of the read bandwidth")
+    median = statistics.median(ratios)
+    print(f"median of {args.rounds}: {median:.0%} of the read bandwidth")
+    if args.floor is not None and median < args.floor:
+        print(f"decode.py: {median:.1%} is below the floor of {args.floor:.1%}", file=sys.stderr)
+        return 1
     return 0
 
 

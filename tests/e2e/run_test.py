@@ -110,6 +110,16 @@ class Text(unittest.TestCase):
         self.assertIn("prompt 1 tokens", err)
 
 
+class Vocabulary(unittest.TestCase):
+    def test_top_lists_every_token_once_and_nothing_else(self):
+        code, out, err = tenon("score", MODEL, "-p", "Hello", "--top", "100000000", "--json")
+        self.assertEqual(code, 0, err)
+        ids = sorted(id for id, _ in json.loads(out)["top"])
+        self.assertEqual(ids, list(range(len(ids))))
+        self.assertEqual(tenon("tokenize", MODEL, "--decode", str(ids[-1]))[0], 0)
+        self.assertNotEqual(tenon("tokenize", MODEL, "--decode", str(ids[-1] + 1))[0], 0)
+
+
 class Streams(unittest.TestCase):
     """What goes where."""
 
@@ -210,6 +220,16 @@ class Failures(unittest.TestCase):
             self.fails(1, ["plugin"], "run", MODEL, "-p", "x", program=alone, environment=home)
             self.fails(1, ["plugin"], "run", MODEL, "-p", "x", "--plugin-dir", folder, program=alone, environment=home)
 
+    def test_no_devices_is_a_failure_in_both_forms(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = shutil.copy(TENON, pathlib.Path(folder) / "tenon")
+            home = {"HOME": folder, "XDG_DATA_HOME": folder, "XDG_DATA_DIRS": folder, "TENON_PLUGIN_PATH": ""}
+            for options, expected in (([], b""), (["--json"], b'{"devices":[]}\n')):
+                with self.subTest(options=options):
+                    code, out, err = tenon("devices", *options, program=alone, environment=home)
+                    self.assertEqual((code, out), (1, expected), err)
+                    self.assertIn("plugin", err)
+
     def test_prompt_longer_than_the_context(self):
         self.fails(1, ["33 tokens", "holds 32", "--ctx"], "run", MODEL, "--raw", "-p", " a" * 33, "--ctx", "32")
 
@@ -232,6 +252,12 @@ class Failures(unittest.TestCase):
                           [MODEL, "-p", "x", "--ctx", "0"]):
             with self.subTest(arguments=arguments):
                 self.fails(2, ["--help"], "run", *arguments)
+
+    def test_wrong_sampling_is_told_before_the_model_is_opened(self):
+        for option, value, named in (("--top-p", "0", "top-p"), ("--repeat-penalty", "0", "repeat penalty"),
+                                     ("--min-p", "1.5", "min-p"), ("--temp", "-1", "temp")):
+            with self.subTest(option=option, value=value):
+                self.fails(2, [named, "--help"], "run", "/nowhere/model.gguf", "-p", "x", option, value)
 
     def test_no_prompt_on_a_terminal(self):
         primary, secondary = pty.openpty()

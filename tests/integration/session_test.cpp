@@ -247,3 +247,55 @@ TEST_CASE("session: wrong names, sizes and tensors are answers") {
     CHECK(refused.status().message().find("norm.0") != std::string::npos);
     CHECK(!Session::create(runner.registry, {}, {}).ok());
 }
+
+TEST_CASE("session: an option that changes a device has its graphs prepared anew when inputs are next written") {
+    const Graph graph = blocks(2);
+    const Data data = data_for(graph);
+    Runner runner;
+    require_ok(runner.prepare(graph, "cpu:threads=1", data));
+    require_ok(runner.run(data));
+    const auto want = runner.output(0);
+    const uint64_t plans = runner.session->counters().plans;
+    require_ok(runner.session->devices()[0]->set_option("threads", "2"));
+    CHECK(runner.session->run(*runner.executable).code() == Code::invalid_state);
+    require_ok(runner.run(data));
+    CHECK(runner.session->counters().plans > plans);
+    CHECK(runner.output(0) == want);  // results don't depend on threads
+}
+
+TEST_CASE("session: what changes a value in place goes where the value lies") {
+    GraphBuilder b;
+    const ValueId table = b.node(TN_OP_ABS, {b.input("x", DType::f32, {4, 8})}, {}, "made");
+    const ValueId after =
+        b.node(TN_OP_SCATTER_ROWS, {table, b.input("rows", DType::f32, {1, 8}), b.input("ids", DType::i32, {1})}, {},
+               "scatter");
+    b.output(b.node(TN_OP_NEG, {after}, {}, "neg"));
+    auto graph = std::move(b).finish();
+    REQUIRE(graph.ok());
+    const Data data = {{"x", random_floats(32, 1)}, {"rows", random_floats(8, 2)}, {"ids", to_bytes<int32_t>({2})}};
+    const auto want = on_cpu(*graph, data);
+    Runner runner;
+    require_ok(runner.prepare(*graph, "mock:0,cpu", data, pins({"made=mock:0", "neg=cpu"})));
+    for (size_t i = 0; i < graph->nodes().size(); ++i)
+        if (graph->nodes()[i].name == "scatter") CHECK(runner.executable->schedule().nodes()[i].device == 0);
+    require_ok(runner.run(data));
+    CHECK(nmse(runner.output(0), want) < 1e-10);
+}
+
+TEST_CASE("session: an output that is a view is read in order, also with sizes of 1") {
+    GraphBuilder b;
+    const ValueId y = b.node(TN_OP_NEG, {b.input("x", DType::f32, {1, 6})});
+    b.output(b.slice(y, 1, 2, 3));
+    auto graph = std::move(b).finish();
+    REQUIRE(graph.ok());
+    const Data data = {{"x", to_bytes<float>({1, 2, 3, 4, 5, 6})}};
+    Runner runner;
+    require_ok(runner.prepare(*graph, "cpu", data));
+    require_ok(runner.run(data));
+    CHECK(runner.output(0) == std::vector<float>{-3, -4, -5});
+    GraphBuilder strided;
+    strided.output(strided.slice(strided.node(TN_OP_NEG, {strided.input("x", DType::f32, {1, 6})}), 1, 0, 3, 2));
+    auto refused = std::move(strided).finish();
+    REQUIRE(refused.ok());
+    CHECK(!runner.session->prepare(*refused, {}).ok());
+}

@@ -73,7 +73,7 @@ public:
 private:
     friend class Buffer;
     Status note(Status status) const;  // Device::note, where there is a device
-    Result<std::shared_ptr<Buffer>> adopt(LiveGuard &guard, tn_buffer handle, uint64_t bytes) const;
+    Result<std::shared_ptr<Buffer>> adopt(LiveGuard &guard, std::shared_ptr<Buffer> buffer, tn_buffer handle) const;
 
     std::shared_ptr<Plugin> plugin_;
     std::shared_ptr<Device> device_;  // null: a type that needs no opened device
@@ -85,6 +85,7 @@ private:
 /// Memory of one buffer type. Moves bytes at once and doesn't wait for streams. Thread rules as in abi.h.
 class Buffer {
 public:
+    /// Owns the handle; null: nothing.
     Buffer(BufferType type, tn_buffer handle, void *base, uint64_t bytes);
     ~Buffer();
     Buffer(const Buffer &) = delete;

@@ -22,7 +22,7 @@ namespace tenon {
 class OpSet;  // tenon/op_set.h
 
 struct RegistryOptions {
-    /// Searched first, in this order (`--plugin-dir`); one that isn't there fails. Ignored with raised privileges.
+    /// Searched first, in this order (origin "given"); one that isn't there fails. Ignored with raised privileges.
     std::vector<std::filesystem::path> plugin_dirs;
     /// Whether TENON_PLUGIN_PATH and the user's data directory are searched; never with raised privileges.
     bool search_environment = true;
@@ -45,7 +45,7 @@ struct RegistryOptions {
 struct PluginOutcome {
     enum class State { available, loaded, refused, shadowed };
     std::filesystem::path folder;
-    std::string origin;                 // "--plugin-dir", "TENON_PLUGIN_PATH", "user", "program", "installed"
+    std::string origin;                 // "given", "TENON_PLUGIN_PATH", "user", "program", "installed"
     std::string name, vendor, version;  // from the manifest, where it could be read
     std::vector<std::string> devices;   // names of the devices that it may bring; one without index stands for all
     uint32_t abi_min = 0, abi_max = 0;

@@ -94,7 +94,8 @@ public:
     /// The exact bytes that `prepare` would need on each device, without allocating any of them.
     Result<std::vector<DeviceMemory>> measure(const Graph &graph, const TensorMap &tensors);
 
-    /// Sets an input, whole, contiguous. Not while a run is in flight. Allocates nothing.
+    /// Sets an input, whole, contiguous. Not while a run is in flight. Allocates nothing, unless a device has changed since
+    /// (an option was set): then the graph is prepared anew, and all its inputs have to be written again.
     Status write(Executable &executable, ValueId input, std::span<const std::byte> bytes);
     /// Runs to the end. cancelled where the token was raised; else the first failure, with device and nodes. After a
     /// failure nothing is in flight. Allocates nothing (but for error texts).

@@ -17,11 +17,10 @@ void add_engine_options(Options &options, EngineChoice &choice) {
                choice.pins)
         .integer("threads,t", "N", "threads of CPU devices; without it what the device chooses", 1, 1 << 16,
                  choice.threads)
-        .integer(
-            "ctx,c", "N",
-            "tokens of context, for prompt and answer together; without it what the model was trained for, at most "
-            "4096",
-            1, 1 << 29, choice.context)
+        .integer("ctx,c", "N",
+                 "tokens of context, for prompt and answer together; without it what the model was trained for, "
+                 "at most 4096",
+                 1, 1 << 29, choice.context)
         .choice("precision",
                 "fast: activations may be quantised; exact: all arithmetic and the KV cache in 32-bit floats",
                 {"fast", "exact"}, choice.precision);
@@ -53,31 +52,29 @@ Status set_threads(std::span<const std::shared_ptr<Device>> devices, int64_t thr
     }
     if (taken) return {};
     return Status::invalid_argument(
-        fmt::format("--threads {}: none of the devices in use is a CPU that has threads to "
-                    "set",
-                    threads));
+        fmt::format("--threads {}: none of the devices in use is a CPU that has threads to set", threads));
 }
 
 }  // namespace
 
 Result<std::vector<std::shared_ptr<Device>>> open_devices(Registry &registry, const EngineChoice &choice) {
-    TENON_ASSIGN(auto devices, registry.open(choice.devices));
+    TENON_ASSIGN(auto devices, open_listed(registry, choice.devices));
     if (choice.threads) TENON_TRY(set_threads(devices, *choice.threads));
     return devices;
 }
 
 Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> registry, const EngineChoice &choice,
                                                   std::vector<Pin> pins, llm::ModelFile file, int64_t prompt_tokens,
-                                                  std::function<Status(uint64_t, uint64_t)> progress) {
+                                                  const llm::LoadProgress &progress) {
     TENON_ASSIGN(auto devices, open_devices(*registry, choice));
     TENON_ASSIGN(auto session,
                  Session::create(std::move(registry), std::move(devices), SessionOptions{.pins = std::move(pins)}));
     llm::ModelOptions options;
     options.context = choice.context.value_or(0);
     options.precision = choice.precision == "exact" ? Precision::exact : Precision::fast;
-    options.progress = std::move(progress);
+    options.progress = progress;
     TENON_ASSIGN(auto model, llm::Model::load(std::move(file), *session, options));
-    return llm::Engine::create(std::move(session), std::move(model), prompt_tokens);
+    return llm::Engine::create(std::move(session), std::move(model), prompt_tokens, progress);
 }
 
 Result<int64_t> check_context(const EngineChoice &choice, const llm::ModelFile &file, size_t prompt_tokens,

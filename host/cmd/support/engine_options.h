@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,10 +37,10 @@ Result<std::vector<Pin>> parse_pins(const EngineChoice &choice);
 Result<std::vector<std::shared_ptr<Device>>> open_devices(Registry &registry, const EngineChoice &choice);
 
 /// Loads `file` onto devices of `registry`, ready for a first prompt of `prompt_tokens`. `progress` as in
-/// llm::ModelOptions.
+/// llm::ModelOptions, for all stages.
 Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> registry, const EngineChoice &choice,
                                                   std::vector<Pin> pins, llm::ModelFile file, int64_t prompt_tokens,
-                                                  std::function<Status(uint64_t, uint64_t)> progress);
+                                                  const llm::LoadProgress &progress);
 
 /// Tokens of context that `choice` gives for the model. invalid_argument if `prompt_tokens`, and `more` after them,
 /// don't fit: the message has both numbers.

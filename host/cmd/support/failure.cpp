@@ -16,7 +16,7 @@ void complain(std::string_view command, std::string_view message) {
     for (size_t begin = 0, end = 0; end != message.npos; begin = end + 1) {
         end = message.find('\n', begin);
         if (begin != 0) text += '\n';
-        text += llm::printable(message.substr(begin, end - begin), std::numeric_limits<size_t>::max());
+        text += llm::escaped(message.substr(begin, end - begin), std::numeric_limits<size_t>::max());
     }
     text += '\n';
     std::fwrite(text.data(), 1, text.size(), stderr);

@@ -21,7 +21,7 @@ Status failed(std::string_view name, int error) {
                       : error == EACCES                   ? Code::denied
                                                           : Code::invalid_argument;
     return {code,
-            fmt::format("{}: can't be read: {}", llm::printable(name, 4096), std::generic_category().message(error))};
+            fmt::format("{}: can't be read: {}", llm::escaped(name, 4096), std::generic_category().message(error))};
 }
 
 Result<std::string> read_all(int fd, std::string_view name) {
@@ -35,7 +35,7 @@ Result<std::string> read_all(int fd, std::string_view name) {
         size += size_t(got);
         if (size > k_max_bytes) {
             return Status::invalid_argument(
-                fmt::format("{}: more than {} bytes of text", llm::printable(name, 4096), k_max_bytes));
+                fmt::format("{}: more than {} bytes of text", llm::escaped(name, 4096), k_max_bytes));
         }
         if (got == 0) {
             text.resize(size);

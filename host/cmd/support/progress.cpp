@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 namespace tenon::cmd {
 
@@ -15,16 +16,16 @@ constexpr auto k_first_after = std::chrono::milliseconds(200), k_next_after = st
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string_view label, bool wanted)
-    : label_(label), wanted_(wanted && ::isatty(STDERR_FILENO)), next_(Clock::now() + k_first_after) {}
+ProgressBar::ProgressBar(bool wanted)
+    : wanted_(wanted && ::isatty(STDERR_FILENO)), next_(Clock::now() + k_first_after) {}
 
-void ProgressBar::update(uint64_t done, uint64_t total) {
+void ProgressBar::update(std::string_view stage, uint64_t done, uint64_t total) {
     if (!wanted_ || total == 0 || Clock::now() < next_) return;
     next_ = Clock::now() + k_next_after;
     drawn_ = true;
     const double part = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
     const auto full = static_cast<size_t>(part * static_cast<double>(k_cells));
-    fmt::print(stderr, "\r{} [{:<{}}] {:3.0f}%", label_, std::string(full, '#'), k_cells, part * 100);
+    fmt::print(stderr, "\r\033[K{} [{:<{}}] {:3.0f}%", stage, std::string(full, '#'), k_cells, part * 100);
     std::fflush(stderr);
 }
 

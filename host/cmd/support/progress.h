@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace tenon::cmd {
@@ -12,17 +11,17 @@ namespace tenon::cmd {
 /// is wiped away at its end. One thread.
 class ProgressBar {
 public:
-    ProgressBar(std::string_view label, bool wanted);
+    explicit ProgressBar(bool wanted);
     ~ProgressBar() { clear(); }
     ProgressBar(const ProgressBar &) = delete;
     ProgressBar &operator=(const ProgressBar &) = delete;
 
-    void update(uint64_t done, uint64_t total);
+    /// `stage` says what is going on; each has its own `total`.
+    void update(std::string_view stage, uint64_t done, uint64_t total);
     void clear();
 
 private:
     using Clock = std::chrono::steady_clock;
-    std::string label_;
     bool wanted_, drawn_ = false;
     Clock::time_point next_;
 };

@@ -40,4 +40,11 @@ Result<std::shared_ptr<Registry>> make_registry(const std::vector<std::string> &
     return Registry::create(std::move(options));
 }
 
+Result<std::vector<std::shared_ptr<Device>>> open_listed(Registry &registry, std::string_view list) {
+    auto devices = registry.open(list);
+    if (devices.ok() || devices.status().code() != Code::not_found) return devices;
+    return Status::not_found(devices.status().message() +
+                             " ('tenon plugins --all' lists the plugins; --plugin-dir DIR adds a directory of them)");
+}
+
 }  // namespace tenon::cmd

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/registry.h"
@@ -24,5 +25,9 @@ std::vector<std::filesystem::path> program_plugin_dirs(const std::filesystem::pa
 /// program's directories. verbosity 0: warnings and errors on stderr, 1: also information, 2: all; below 0: errors.
 /// invalid_argument: a directory that isn't there.
 Result<std::shared_ptr<Registry>> make_registry(const std::vector<std::string> &plugin_dirs, int verbosity = 0);
+
+/// Opens the devices of a list, as Registry::open does. Where something isn't there, the message also says how the
+/// command line can tell more and be told where to look.
+Result<std::vector<std::shared_ptr<Device>>> open_listed(Registry &registry, std::string_view list);
 
 }  // namespace tenon::cmd

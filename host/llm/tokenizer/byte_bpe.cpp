@@ -244,8 +244,7 @@ Status ByteBpe::load() {
     const Gguf &file = vocabulary_.file();
     TENON_ASSIGN(const auto name, file.get_string(key));
     Result<PreRule> rule = find_pre_rule(name.value_or("default"));
-    if (!rule.ok())
-        return std::move(rule).status().in(fmt::format("{}: {}", printable(file.path().native(), 4096), key));
+    if (!rule.ok()) return std::move(rule).status().in(fmt::format("{}: {}", escaped(file.path().native(), 4096), key));
     TENON_ASSIGN(splitter_, PreSplitter::create(*rule));
     whole_words_first_ = rule->whole_words_first;
     TENON_TRY(read_added_tokens(rule->add_bos));
@@ -267,7 +266,7 @@ Status ByteBpe::load_merges() {
     constexpr std::string_view key = "tokenizer.ggml.merges";
     const Gguf &file = vocabulary_.file();
     TENON_ASSIGN(const auto lines, file.get_strings(key));
-    const std::string where = fmt::format("{}: {}", printable(file.path().native(), 4096), key);
+    const std::string where = fmt::format("{}: {}", escaped(file.path().native(), 4096), key);
     if (!lines) return Status::invalid_argument(where + ": missing: byte-level BPE can't do without");
     if (lines->size() >= k_no_rank) return Status::invalid_argument(where + ": too many merges");
     merges_.reserve(lines->size());
@@ -284,7 +283,7 @@ Status ByteBpe::load_merge(std::string_view line, int32_t *result) {
     // The alphabet has no space, so that the first one behind the first letter parts the two.
     const size_t space = line.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == line.size()) {
-        return Status::invalid_argument(fmt::format("'{}' isn't two tokens with a space between", printable(line)));
+        return Status::invalid_argument(fmt::format("'{}' isn't two tokens with a space between", escaped(line)));
     }
     const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
     const auto left_id = vocabulary_.find(left), right_id = vocabulary_.find(right);
@@ -303,7 +302,7 @@ Status ByteBpe::load_merge(std::string_view line, int32_t *result) {
                                  : !right_id ? std::string(right)
                                              : std::string(left) + std::string(right);
         return Status::invalid_argument(
-            fmt::format("'{}': the vocabulary has no token '{}'", printable(line), printable(name)));
+            fmt::format("'{}': the vocabulary has no token '{}'", escaped(line), escaped(name)));
     }
     merges_.add(*left_id, *right_id, *joined);
     *result = *joined;

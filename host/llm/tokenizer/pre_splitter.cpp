@@ -104,7 +104,7 @@ Result<PreRule> find_pre_rule(std::string_view name) {
     for (const Names &names : other_names()) {
         for (std::string_view other : names.others) known += fmt::format(", {}", other);
     }
-    return Status::unsupported(fmt::format("splitting rule '{}' isn't known; known are: {}", printable(name), known));
+    return Status::unsupported(fmt::format("splitting rule '{}' isn't known; known are: {}", escaped(name), known));
 }
 
 struct PreSplitter::Stage {

@@ -24,7 +24,7 @@ constexpr Model k_models[] = {
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(std::shared_ptr<const Gguf> file) {
     constexpr std::string_view key = "tokenizer.ggml.model";
     TENON_ASSIGN(const auto name, file->get_string(key));
-    const std::string path = printable(file->path().native(), 4096);
+    const std::string path = escaped(file->path().native(), 4096);
     if (!name) return Status::invalid_argument(fmt::format("{}: {}: missing: the file has no tokenizer", path, key));
     for (const Model &model : k_models) {
         if (model.name != *name) continue;
@@ -35,7 +35,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(std::shared_ptr<co
     for (const Model &model : k_models) known += (known.empty() ? "" : ", ") + std::string(model.name);
     return Status::unsupported(
         fmt::format("{}: {}: tokenizer model '{}' isn't supported; supported: {} (byte-level BPE)", path, key,
-                    printable(*name), known));
+                    escaped(*name), known));
 }
 
 Tokenizer::Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {
@@ -51,7 +51,7 @@ Status Tokenizer::read_added_tokens(bool add_bos_by_default) {
         TENON_ASSIGN(const auto wanted, file.get_bool(key));
         if (wanted.value_or(false) && !id) {
             return Status::invalid_argument(fmt::format("{}: {} is true, but tokenizer.ggml.{}_token_id is missing",
-                                                        printable(file.path().native(), 4096), key, which));
+                                                        escaped(file.path().native(), 4096), key, which));
         }
         return wanted.value_or(by_default && id.has_value());
     };

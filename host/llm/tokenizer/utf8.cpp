@@ -38,6 +38,14 @@ Utf8Head utf8_head(std::string_view text) noexcept {
     return {Utf8Head::character, first.length};
 }
 
+char32_t utf8_code_point(std::string_view character) noexcept {
+    const auto first = static_cast<uint8_t>(character[0]);
+    // A lead byte of n > 1 bytes begins with n ones and a zero.
+    char32_t point = character.size() == 1 ? first : first & (0x7Fu >> character.size());
+    for (const char next : character.substr(1)) point = point << 6 | (static_cast<uint8_t>(next) & 0x3F);
+    return point;
+}
+
 size_t utf8_valid_prefix(std::string_view text) noexcept {
     size_t done = 0;
     while (done < text.size()) {

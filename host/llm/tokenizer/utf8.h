@@ -26,6 +26,9 @@ struct Utf8Head {
 /// for replacing (section 3.9, U+FFFD substitution): one U+FFFD stands for it. Any thread.
 Utf8Head utf8_head(std::string_view text) noexcept;
 
+/// The code point that `character`, one whole well-formed character, stands for. Any thread.
+char32_t utf8_code_point(std::string_view character) noexcept;
+
 /// The length of the longest prefix of `text` that is well-formed. Any thread.
 size_t utf8_valid_prefix(std::string_view text) noexcept;
 

@@ -28,6 +28,7 @@ TEST_CASE("utf8: every code point but surrogates is a character, and each of its
         const Utf8Head head = utf8_head(text);
         const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
         wrong += (head.kind == Utf8Head::character && head.bytes == text.size()) == surrogate;
+        wrong += !surrogate && utf8_code_point(text) != point;
         for (size_t length = 1; length < text.size() && !surrogate; ++length) {
             const Utf8Head part = utf8_head(std::string_view(text).substr(0, length));
             wrong += part.kind != Utf8Head::incomplete || part.bytes != length;

@@ -87,7 +87,7 @@ uint64_t hash(std::string_view text) {
 }  // namespace
 
 Status Vocabulary::error(std::string_view key, std::string_view what) const {
-    return Status::invalid_argument(fmt::format("{}: {}: {}", printable(file_->path().native(), 4096), key, what));
+    return Status::invalid_argument(fmt::format("{}: {}: {}", escaped(file_->path().native(), 4096), key, what));
 }
 
 Result<Vocabulary> Vocabulary::from_gguf(std::shared_ptr<const Gguf> file) {
