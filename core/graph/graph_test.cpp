@@ -105,6 +105,8 @@ TEST_CASE("graph: the first failure is kept and names the node and what doesn't 
 TEST_CASE("graph: wrong uses are answers") {
     CHECK(!failure([](GraphBuilder &b) { b.input("x", DType::q4_0, {33}); }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.input("x", DType::f32, {-1}); }).ok());
+    CHECK(failure([](GraphBuilder &b) { b.input("x", DType(200), {1}); }).message().find("unknown") !=
+          std::string::npos);
     CHECK(!failure([](GraphBuilder &b) { b.input("x", DType::f32, {1, 1, 1, 1, 1, 1, 1, 1, 1}); }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.input("x", DType::f32, {int64_t(1) << 62, 8}); }).ok());
     CHECK(!failure([](GraphBuilder &b) { b.input("x", DType::f32, {1}), b.weight("x", DType::f32, {1}); }).ok());

@@ -60,6 +60,11 @@ inline ValueId in_order(GraphBuilder &b, ValueId x) {
     return b.failed() || is_contiguous(b.value(x)) ? x : b.copy(x);
 }
 
+/// For formulas with weights: x, or a copy of it in that type.
+inline ValueId in_type(GraphBuilder &b, ValueId x, DType type) {
+    return b.failed() || b.value(x).type == type ? x : b.copy(x, type);
+}
+
 }  // namespace tenon
 
 #define TENON_REQUIRE(condition, ...) \

@@ -31,7 +31,6 @@ Status bind_slots(BoundGraph &executable) {
         }
         value = describe(slot.type, slot.shape, slot.name);
         value.offset = slot.storage.offset;
-        if (!executable.buffers[i]) continue;  // nothing is ever there: no segment binds it
         TENON_ASSIGN(value.cookie, executable.buffers[i]->init_tensor(value));
     }
     return {};

@@ -49,11 +49,12 @@ struct Session::Impl {
         executable.arenas.resize(lanes.size());
         for (size_t d = 0; d < lanes.size(); ++d) {
             const BufferType type = lanes[d].device->default_buffer_type();
-            if (memory[d].io_bytes) {
+            if (needs(executable, Storage::Kind::io, uint32_t(d))) {
                 TENON_ASSIGN(executable.io[d], allocate(*devices[d], type, memory[d].io_bytes, "inputs and outputs"));
             }
             const uint64_t have = lanes[d].arena ? lanes[d].arena->bytes() : 0;
-            if (uses_arena(executable, uint32_t(d)) && (!lanes[d].arena || have < memory[d].arena_bytes)) {
+            if (needs(executable, Storage::Kind::arena, uint32_t(d)) &&
+                (!lanes[d].arena || have < memory[d].arena_bytes)) {
                 // Executables that are bound to the old arena keep it alive until they are bound again.
                 TENON_ASSIGN(lanes[d].arena, allocate(*devices[d], type, memory[d].arena_bytes, "arena"));
             }
@@ -70,10 +71,13 @@ struct Session::Impl {
         return bind(executable, lanes);
     }
 
-    static bool uses_arena(const BoundGraph &executable, uint32_t device) {
+    /// Whether anything lies in that memory: an empty tensor has a place too.
+    static bool needs(const BoundGraph &executable, Storage::Kind kind, uint32_t device) {
+        auto there = [&](const auto &place) { return place.kind == kind && place.device == device; };
+        for (const Slot &slot : executable.compiled->slots)
+            if (there(slot.storage)) return true;
         for (const CompiledSegment &segment : executable.compiled->segments)
-            for (const BindingSource &source : segment.bindings)
-                if (source.kind == Storage::Kind::arena && source.device == device) return true;
+            if (std::ranges::any_of(segment.bindings, there)) return true;
         return false;
     }
 
@@ -123,7 +127,8 @@ SessionCounters Session::counters() const {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Registry> registry, DeviceList devices,
                                                  SessionOptions options) {
-    if (devices.empty()) return Status::invalid_argument("a session needs at least one device");
+    if (devices.empty() || std::ranges::count(devices, nullptr))
+        return Status::invalid_argument("a session needs at least one device, and no null one");
     auto impl = std::make_unique<Impl>();
     impl->registry = std::move(registry);
     impl->devices = std::move(devices);

@@ -25,10 +25,13 @@ const DTypeInfo *find_dtype(uint32_t id) noexcept {
 }
 
 const DTypeInfo &dtype_info(DType type) noexcept {
-    return *find_dtype(uint32_t(type));
+    static constexpr DTypeInfo unknown{DType(UINT32_MAX), "an unknown type", 1, 0};
+    const DTypeInfo *row = find_dtype(uint32_t(type));
+    return row ? *row : unknown;
 }
 
 std::optional<int64_t> canonical_bytes(DType type, std::span<const int64_t> shape) noexcept {
+    if (!find_dtype(uint32_t(type))) return std::nullopt;
     const DTypeInfo &info = dtype_info(type);
     int64_t bytes = info.block_bytes;
     for (size_t i = 0; i < shape.size(); ++i) {

@@ -66,6 +66,7 @@ Result<uint64_t> checked_bytes(const TensorSpec &spec) {
 }  // namespace
 
 Result<Tensor> Tensor::in_buffer(std::shared_ptr<Buffer> buffer, uint64_t offset, const TensorSpec &spec) {
+    if (!buffer) return Status::invalid_argument(fmt::format("tensor '{}': there is no buffer", spec.name));
     TENON_ASSIGN(const uint64_t bytes, checked_bytes(spec));
     tn_value value = describe(spec.type, spec.shape, spec.name.c_str());
     TENON_ASSIGN(const uint64_t stored, buffer->type().tensor_bytes(value));

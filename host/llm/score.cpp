@@ -1,5 +1,7 @@
 #include "llm/score.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,18 +40,32 @@ std::vector<ScoredToken> highest_logits(std::span<const float> logits, int64_t c
     return all;
 }
 
+namespace {
+
+/// Numbers from which nothing follows must not pass for an answer.
+Status check_logits(std::span<const float> logits, size_t position) {
+    const bool usable = std::ranges::none_of(logits, [](float l) { return std::isnan(l); }) &&
+                        std::isfinite(logits[static_cast<size_t>(highest(logits))]);
+    if (usable) return {};
+    return Status::invalid_argument(
+        fmt::format("the logits after token {} aren't numbers: the model's weights may be damaged", position));
+}
+
+}  // namespace
+
 Result<Score> score(Engine &engine, std::span<const int32_t> tokens, int64_t top, int64_t greedy,
                     uint64_t cancel_token) {
     Score score;
     double sum = 0;
-    const auto take = [&](size_t index, std::span<const float> logits) {
+    const auto take = [&](size_t index, std::span<const float> logits) -> Status {
+        TENON_TRY(check_logits(logits, index));
         PositionScore position{highest(logits), std::nullopt};
         if (index + 1 < tokens.size()) {
             position.nll = negative_log_likelihood(logits, tokens[index + 1]);
             sum += *position.nll;
         }
         score.positions.push_back(position);
-        return Status();
+        return {};
     };
     engine.truncate(0);
     TENON_TRY(engine.feed_each(tokens, take, cancel_token));
@@ -58,7 +74,9 @@ Result<Score> score(Engine &engine, std::span<const int32_t> tokens, int64_t top
     for (int64_t i = 0; i < greedy; ++i) {
         const int32_t id = highest(engine.logits());
         score.greedy.push_back(id);
-        if (i + 1 < greedy) TENON_TRY(engine.feed({&id, 1}, cancel_token));
+        if (i + 1 == greedy) break;
+        TENON_TRY(engine.feed({&id, 1}, cancel_token));
+        TENON_TRY(check_logits(engine.logits(), tokens.size() + static_cast<size_t>(i)));
     }
     return score;
 }

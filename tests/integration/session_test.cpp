@@ -246,6 +246,8 @@ TEST_CASE("session: wrong names, sizes and tensors are answers") {
     REQUIRE(!refused.ok());
     CHECK(refused.status().message().find("norm.0") != std::string::npos);
     CHECK(!Session::create(runner.registry, {}, {}).ok());
+    CHECK(!Session::create(runner.registry, {nullptr}, {}).ok());
+    CHECK(!Tensor::in_buffer(nullptr, 0, {"t", DType::f32, {1}}).ok());
 }
 
 TEST_CASE("session: an option that changes a device has its graphs prepared anew when inputs are next written") {
@@ -298,4 +300,26 @@ TEST_CASE("session: an output that is a view is read in order, also with sizes o
     auto refused = std::move(strided).finish();
     REQUIRE(refused.ok());
     CHECK(!runner.session->prepare(*refused, {}).ok());
+}
+
+TEST_CASE("session: empty tensors are legal and do nothing, on one device and split over two") {
+    for (const char *devices : {"cpu", "mock:0", "mock:0:ops=add+linear,cpu", "mock:0:ops=softmax,cpu"}) {
+        CAPTURE(devices);
+        GraphBuilder b;
+        b.set_precision(Precision::exact);
+        const ValueId x = b.input("x", DType::f32, {0, 3}), narrow = b.input("narrow", DType::f32, {2, 0});
+        const ValueId y =
+            b.add(b.linear(x, b.weight("w", DType::f32, {5, 3}), k_no_value), b.input("bias", DType::f32, {5}));
+        b.output(b.node(TN_OP_NEG, {y}));
+        b.output(b.linear(narrow, b.weight("w0", DType::f32, {4, 0}), k_no_value));
+        auto graph = std::move(b).finish();
+        REQUIRE_MESSAGE(graph.ok(), graph.status().message());
+        const Data data = {
+            {"x", {}}, {"narrow", {}}, {"bias", random_floats(5, 1)}, {"w", random_floats(15, 2)}, {"w0", {}}};
+        Runner runner;
+        require_ok(runner.prepare(*graph, devices, data));
+        require_ok(runner.run(data));
+        CHECK(runner.output(0).empty());
+        CHECK(runner.output(1) == std::vector<float>(8, 0.0f));  // a sum of nothing
+    }
 }

@@ -20,8 +20,8 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-std::vector<ValueId> decompose_bias(GraphBuilder &b, const OpCall &, std::span<const ValueId> x) {
-    return {b.add(b.node(TN_OP_LINEAR, {x[0], x[1]}), x[2])};
+std::vector<ValueId> decompose_bias(GraphBuilder &b, const OpCall &call, std::span<const ValueId> x) {
+    return {b.add(b.node(TN_OP_LINEAR, {x[0], x[1]}), in_type(b, x[2], call.in(0).type))};
 }
 
 Status infer_experts(const OpCall &call, std::span<OutputSpec> out) {

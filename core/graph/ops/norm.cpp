@@ -27,15 +27,15 @@ ValueId mean(GraphBuilder &b, ValueId x) {
 
 std::vector<ValueId> decompose_rms(GraphBuilder &b, const OpCall &call, std::span<const ValueId> x) {
     ValueId y = over_root(b, x[0], mean(b, b.node(TN_OP_SQR, {x[0]})), call.params.as<tn_params_norm>().eps);
-    if (call.has(1)) y = b.mul(y, x[1]);
+    if (call.has(1)) y = b.mul(y, in_type(b, x[1], call.in(0).type));
     return {y};
 }
 
 std::vector<ValueId> decompose_layer(GraphBuilder &b, const OpCall &call, std::span<const ValueId> x) {
     const ValueId centred = b.node(TN_OP_SUB, {x[0], mean(b, x[0])});
     ValueId y = over_root(b, centred, mean(b, b.node(TN_OP_SQR, {centred})), call.params.as<tn_params_norm>().eps);
-    if (call.has(1)) y = b.mul(y, x[1]);
-    if (call.has(2)) y = b.add(y, x[2]);
+    if (call.has(1)) y = b.mul(y, in_type(b, x[1], call.in(0).type));
+    if (call.has(2)) y = b.add(y, in_type(b, x[2], call.in(0).type));
     return {y};
 }
 

@@ -29,7 +29,7 @@ std::span<const DTypeInfo> all_dtypes() noexcept;
 /// The row of an id as read from a file or plugin; null where the id isn't known. Any thread.
 const DTypeInfo *find_dtype(uint32_t id) noexcept;
 
-/// The row of a type, which is always there.
+/// The row of a type. A number that is none gets a row named "an unknown type", of 0 bytes.
 const DTypeInfo &dtype_info(DType type) noexcept;
 
 /// Bytes of `shape` (row-major, last dimension innermost) in canonical layout; nothing where a size is negative, the

@@ -29,7 +29,7 @@ public:
     int64_t operator[](size_t i) const { return sizes_[i]; }
     int64_t &operator[](size_t i) { return sizes_[i]; }
     int64_t back() const { return rank_ ? sizes_[rank_ - 1] : 1; }
-    std::span<const int64_t> sizes() const { return {sizes_.data(), rank_}; }
+    std::span<const int64_t> sizes() const { return {sizes_.data(), std::min<size_t>(rank_, TN_MAX_RANK)}; }
     /// The number of elements; nothing where it overflows int64, a size is negative or the rank too high.
     std::optional<int64_t> elements() const;
     bool operator==(const Shape &other) const {

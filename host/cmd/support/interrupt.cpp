@@ -1,6 +1,7 @@
 #include "cmd/support/interrupt.h"
 
 #include <atomic>
+#include <utility>
 
 namespace tenon::cmd {
 namespace {
@@ -27,8 +28,11 @@ Interrupt::Interrupt(std::shared_ptr<Registry> registry)
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESETHAND | SA_RESTART;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &old_int_);
-    sigaction(SIGTERM, &action, &old_term_);
+    // A shell starts background jobs with interrupts ignored: that stays so.
+    for (auto [signal, old] : {std::pair{SIGINT, &old_int_}, std::pair{SIGTERM, &old_term_}}) {
+        sigaction(signal, nullptr, old);
+        if (old->sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+    }
 }
 
 Interrupt::~Interrupt() {
