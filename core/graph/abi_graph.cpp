@@ -42,6 +42,13 @@ uint32_t AbiGraph::add_buffer_type(const tn_buffer_type_info &info) {
     return uint32_t(buffer_types_.size() - 1);
 }
 
+void AbiGraph::clear() {
+    values_.clear();
+    nodes_.clear();
+    operands_.clear();
+    buffer_types_.clear();
+}
+
 const tn_graph &AbiGraph::view() {
     view_ = {};
     view_.struct_size = TN_SIZE_GRAPH;

@@ -18,6 +18,8 @@ public:
     /// The index of a buffer type's description; equal names and owners share one.
     uint32_t add_buffer_type(const tn_buffer_type_info &info);
 
+    /// Forgets everything, keeps the memory.
+    void clear();
     tn_value &value(uint32_t index) { return values_[index]; }
     size_t value_count() const { return values_.size(); }
     size_t node_count() const { return nodes_.size(); }

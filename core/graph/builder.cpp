@@ -199,6 +199,7 @@ Result<Graph> GraphBuilder::finish() && {
             return Status::invalid_argument(fmt::format("two leaves of the graph are named '{}'", value.name));
     auto body = std::make_shared<Graph::Body>();
     body->hash = hash_structure(values_, nodes_, outputs_, ops_);
+    body->names = hash_names(values_, nodes_);
     body->values = std::move(values_);
     body->nodes = std::move(nodes_);
     body->inputs = std::move(inputs_);

@@ -98,4 +98,13 @@ GraphHash hash_structure(std::span<const Value> values, std::span<const Node> no
     return hash.digest();
 }
 
+GraphHash hash_names(std::span<const Value> values, std::span<const Node> nodes) {
+    Hasher hash;
+    for (const Value &value : values)
+        if (value.view_of == k_no_value && value.producer == k_no_value)
+            hash.bytes(value.name.data(), value.name.size());
+    for (const Node &node : nodes) hash.bytes(node.name.data(), node.name.size());
+    return hash.digest();
+}
+
 }  // namespace tenon

@@ -8,6 +8,8 @@ namespace tenon {
 GraphHash hash_structure(std::span<const Value> values, std::span<const Node> nodes, std::span<const ValueId> outputs,
                          const OpSet *ops);
 
+GraphHash hash_names(std::span<const Value> values, std::span<const Node> nodes);
+
 /// Standard op, or vendor op of the set (which may be null).
 const OpInfo *find_op(const OpSet *ops, uint32_t id);
 const OpInfo *find_op(const OpSet *ops, std::string_view name);

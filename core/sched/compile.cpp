@@ -4,413 +4,352 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "graph/op_contract.h"
 
 namespace tenon {
 
-Result<PlacedGraph> place_graph(const Graph &graph, const BoundTypes &bound, Decompositions &formulas,
-                                CompileContext &context) {
-    PlacedGraph placed;
-    TENON_ASSIGN(placed.support, SupportTable::ask(graph, context.devices, bound, context.types, formulas));
-    TENON_ASSIGN(placed.reach, MemoryReach::ask(context.devices, bound, context.types));
-    TENON_ASSIGN(placed.pinned, resolve_pins(graph, context.devices, context.pins));
-    TENON_ASSIGN(placed.placement, place(PlaceInput{graph, context.devices, bound, placed.support, placed.reach,
-                                                    placed.pinned, formulas}));
-    return placed;
-}
-
 class Compiler {
 public:
-    Compiler(const Graph &graph, const TensorMap &tensors, CompileContext &context)
-        : graph_(graph), given_(tensors), context_(context), out_(std::make_unique<Compiled>()) {
+    Compiler(const Graph &graph, const CompileInput &input)
+        : graph_(graph), in_(input), values_(graph), lowering_(graph), out_(std::make_unique<Compiled>()) {
         out_->formulas = std::make_unique<Decompositions>(graph);
-        arenas_.resize(context.devices.size());
-        io_bytes_.resize(context.devices.size());
+        out_->devices = input.devices;
+        out_->bound = input.bound;
+        out_->areas = std::make_unique<Areas>(out_->devices);
+        for (const BufferType &type : input.bound.types) infos_.push_back(type.info());
+        now_.resize(input.devices.count());
     }
 
     Result<std::unique_ptr<Compiled>> run() {
         TENON_TRY(check_outputs());
-        TENON_TRY(bind_tensors());
-        TENON_ASSIGN(placed_, place_graph(graph_, bound_, *out_->formulas, context_));
-        const PlaceInput input{graph_,        context_.devices, bound_,         placed_.support,
-                               placed_.reach, placed_.pinned,   *out_->formulas};
-        TENON_ASSIGN(split_, split(input, placed_.placement));
+        TENON_ASSIGN(placed_, place_graph(graph_, values_, in_, *out_->formulas));
+        const PlaceInput place_input = this->place_input();
+        TENON_ASSIGN(split_, split(place_input, placed_.placement, in_.observed));
+        out_->order = order_segments(place_input, placed_.placement, split_);
         find_readers();
-        TENON_TRY(make_slots());
-        for (uint32_t i = 0; i < split_.segments.size(); ++i) TENON_TRY(prepare_segment(i));
-        TENON_TRY(plan_arenas());
-        for (CompiledSegment &segment : out_->segments) {
-            TENON_TRY(place_segment(segment));
-            segment.lowering.reset();
-        }
+        TENON_TRY(store_values());
+        out_->segments.reserve(split_.segments.size());
+        for (uint32_t s = 0; s < split_.segments.size(); ++s) TENON_TRY(prepare_segment(s));
+        keep_for_others();
+        TENON_TRY(out_->areas->plan());
+        for (Stored &stored : out_->stored)
+            if (stored.storage.in_area()) stored.place = out_->areas->place(stored.storage);
         fill_schedule();
         return std::move(out_);
     }
 
 private:
-    struct Arena {
-        std::vector<Interval> intervals;
-        MemoryPlan plan;
-    };
-
     const Value &value(ValueId id) const { return graph_.values()[id]; }
+    ValueId base(ValueId id) const { return values_.base[id]; }
 
-    Status bind_tensors() {
-        bound_.resize(graph_.values().size());
-        infos_.resize(graph_.values().size());
-        tensor_of_.resize(graph_.values().size(), k_no_value);
-        for (ValueId id = 0; id < bound_.size(); ++id) {
-            const Value &v = value(id);
-            if (v.view_of != k_no_value || !(v.flags & (TN_VALUE_WEIGHT | TN_VALUE_STATE)) || v.constant) continue;
-            const auto found = given_.find(v.name);
-            if (found == given_.end() || found->second.empty())
-                return Status::invalid_argument(fmt::format("no tensor was given for '{}'", v.name));
-            const Tensor &tensor = found->second;
-            if (tensor.type() != v.type || !(tensor.shape() == v.shape))
-                return Status::invalid_argument(fmt::format("'{}' is {} {}, but its tensor is {} {}", v.name,
-                                                            dtype_info(v.type).name, to_string(v.shape),
-                                                            dtype_info(tensor.type()).name, to_string(tensor.shape())));
-            bound_[id] = std::make_shared<const BufferType>(tensor.buffer()->type());
-            infos_[id] = bound_[id]->info();
-            tensor_of_[id] = uint32_t(out_->tensors.size());
-            out_->tensors.push_back(tensor);
-        }
-        return {};
-    }
-
-    /// Which base values are read outside of the segment that writes them: those must be written, and live on.
-    void find_readers() {
-        writer_.assign(graph_.values().size(), k_no_value);
-        observed_.assign(graph_.values().size(), false);
-        for (uint32_t s = 0; s < split_.segments.size(); ++s)
-            for (NodeId id : split_.segments[s].nodes)
-                for (ValueId output : graph_.nodes()[id].outputs)
-                    if (graph_.base(output) == output) writer_[output] = s;
-        for (ValueId output : graph_.outputs()) observed_[graph_.base(output)] = true;
-        for (const Copy &copy : split_.copies) observed_[copy.value] = true;
-        for (uint32_t s = 0; s < split_.segments.size(); ++s)
-            for (NodeId id : split_.segments[s].nodes)
-                for (ValueId input : graph_.nodes()[id].inputs)
-                    if (input != k_no_value && writer_[graph_.base(input)] != s) observed_[graph_.base(input)] = true;
-    }
-
-    uint32_t add_slot(const Value &v, Storage storage) {
-        out_->slots.push_back({v.type, v.shape, v.name.c_str(), storage});
-        if (v.constant) out_->constants.push_back({uint32_t(out_->slots.size() - 1), v.constant.get()});
-        return uint32_t(out_->slots.size() - 1);
-    }
-
-    Result<uint64_t> stored_bytes(uint32_t device, DType type, const Shape &shape, const char *name) const {
-        return context_.devices[device]->default_buffer_type().tensor_bytes(describe(type, shape, name));
-    }
-
-    Status too_large(uint32_t device) const {
-        return Status::out_of_memory(
-            fmt::format("the graph's values on {} are larger than any address", context_.devices[device]->name()));
-    }
-
-    Result<Storage> in_io(uint32_t device, const Value &v) {
-        TENON_ASSIGN(const uint64_t bytes, stored_bytes(device, v.type, v.shape, v.name.c_str()));
-        const uint64_t alignment = context_.devices[device]->default_buffer_type().alignment();
-        const auto at = align_up(io_bytes_[device], alignment);
-        const auto end = at ? tenon::add(*at, bytes) : std::nullopt;
-        if (!end) return too_large(device);
-        io_bytes_[device] = *end;
-        return Storage{Storage::Kind::io, device, 0, *at};
-    }
-
-    Result<Storage> in_arena(uint32_t device, DType type, const Shape &shape, const char *name) {
-        TENON_ASSIGN(const uint64_t bytes, stored_bytes(device, type, shape, name));
-        Arena &arena = arenas_[device];
-        const uint64_t alignment = context_.devices[device]->default_buffer_type().alignment();
-        arena.intervals.push_back({bytes, alignment, UINT32_MAX, 0});  // no life yet
-        return Storage{Storage::Kind::arena, device, uint32_t(arena.intervals.size() - 1), 0};
-    }
-
-    void touch(const Storage &storage, uint32_t time) {
-        if (storage.kind != Storage::Kind::arena) return;
-        Interval &interval = arenas_[storage.device].intervals[storage.index];
-        interval.first = std::min(interval.first, time);
-        interval.last = std::max(interval.last, time);
-    }
-
-    /// One slot for each base value of the graph and each copy. Inputs, outputs and constants lie apart from the arena.
-    Status make_slots() {
-        std::vector<bool> is_output(graph_.values().size());
-        for (ValueId output : graph_.outputs()) is_output[graph_.base(output)] = true;
-        out_->slot_of_value.assign(graph_.values().size(), k_no_value);
-        for (ValueId id = 0; id < graph_.values().size(); ++id) {
-            const Value &v = value(id);
-            if (v.view_of != k_no_value) continue;
-            Storage storage;
-            const uint32_t home = placed_.placement.values[id].device;
-            if (tensor_of_[id] != k_no_value) {
-                storage = {Storage::Kind::tensor, home, tensor_of_[id], 0};
-            } else if (v.constant || v.flags & TN_VALUE_INPUT || is_output[id]) {
-                TENON_ASSIGN(storage, in_io(home == k_no_value ? 0 : home, v));
-            } else {
-                TENON_ASSIGN(storage, in_arena(home, v.type, v.shape, v.name.c_str()));
-            }
-            out_->slot_of_value[id] = add_slot(v, storage);
-        }
-        for (ValueId id = 0; id < graph_.values().size(); ++id)
-            if (value(id).view_of != k_no_value) out_->slot_of_value[id] = out_->slot_of_value[value(id).view_of];
-        for (const Copy &copy : split_.copies) {
-            const Value &v = value(copy.value);
-            TENON_ASSIGN(const Storage storage, in_arena(copy.to, v.type, v.shape, v.name.c_str()));
-            out_->slot_of_copy.push_back(add_slot(v, storage));
-        }
-        return {};
-    }
-
-    Lowering::Base describe_base(uint32_t s, ValueId base, const tn_buffer_type_info *info) const {
-        const Value &v = value(base);
-        if (split_.stand_ins[s].contains(base)) return {TN_VALUE_INPUT, nullptr};
-        uint32_t flags = v.flags & (TN_VALUE_WEIGHT | TN_VALUE_STATE | TN_VALUE_INPUT);
-        if (!flags && writer_[base] != s) flags = TN_VALUE_INPUT;
-        if (writer_[base] == s && observed_[base]) flags |= TN_VALUE_OBSERVED;
-        return {flags, info};
-    }
-
-    Status prepare_segment(uint32_t s) {
-        CompiledSegment segment;
-        segment.device = split_.segments[s].device;
-        const auto &device = context_.devices[segment.device];
-        segment.lowering = std::make_unique<Lowering>(graph_, [&](ValueId base) {
-            const bool in_place = bound_[base] && placed_.reach.of_bound[segment.device][base];
-            return describe_base(s, base, in_place ? &infos_[base] : nullptr);
-        });
-        for (NodeId node : split_.segments[s].nodes) {
-            if (placed_.support.at(segment.device, node).claimed) {
-                segment.lowering->add(node);
-                continue;
-            }
-            TENON_ASSIGN(const Decomposition *formula, out_->formulas->get(node));
-            segment.lowering->add(node, *formula);
-        }
-        const auto &nodes = split_.segments[s].nodes;
-        segment.label = graph_.nodes()[nodes.front()].name;
-        if (nodes.size() > 1) segment.label += " ... " + graph_.nodes()[nodes.back()].name;
-        auto plan = Plan::prepare(device, segment.lowering->graph().view());
-        if (!plan.ok())
-            return Status(plan.status()).in(fmt::format("segment {} ({}) on {}", s, segment.label, device->name()));
-        segment.plan = *std::move(plan);
-        ++out_->plans;
-        TENON_TRY(slot_values(s, segment));
-        TENON_TRY(live(s, segment));
-        out_->segments.push_back(std::move(segment));
-        return {};
-    }
-
-    /// Finds the slot of each value of the segment, and makes those of values that only a decomposition knows.
-    Status slot_values(uint32_t s, CompiledSegment &segment) {
-        const tn_graph &abi = segment.lowering->graph().view();
-        segment.slot_of.assign(abi.value_count, k_no_value);
-        std::vector<bool> unstored(abi.value_count);
-        for (uint32_t id : segment.plan->unstored()) unstored[id] = true;
-        for (uint32_t local = 0; local < abi.value_count; ++local) {
-            const tn_value &v = abi.values[local];
-            const Lowering::Origin &origin = segment.lowering->values()[local];
-            if (v.view_of != TN_NONE) {
-                segment.slot_of[local] = segment.slot_of[v.view_of];
-            } else if (unstored[local]) {
-                continue;
-            } else if (origin.value != k_no_value) {
-                const auto stand_in = split_.stand_ins[s].find(origin.value);
-                segment.slot_of[local] = stand_in == split_.stand_ins[s].end() ? out_->slot_of_value[origin.value]
-                                                                               : out_->slot_of_copy[stand_in->second];
-            } else {
-                const Value &made = *origin.made;
-                Storage storage;
-                if (made.constant) {
-                    TENON_ASSIGN(storage, in_io(segment.device, made));
-                } else {
-                    TENON_ASSIGN(storage, in_arena(segment.device, made.type, made.shape, made.name.c_str()));
-                }
-                segment.slot_of[local] = add_slot(made, storage);
-            }
-        }
-        return {};
-    }
-
-    /// Lifetimes: the copies into a segment at one moment, then its groups one after the other.
-    Status live(uint32_t s, CompiledSegment &segment) {
-        for (uint32_t copy : split_.segments[s].copies) {
-            touch(out_->slots[out_->slot_of_copy[copy]].storage, now_);
-            touch(out_->slots[out_->slot_of_value[split_.copies[copy].value]].storage, now_);
-        }
-        ++now_;
-        const tn_graph &abi = segment.lowering->graph().view();
-        const auto &groups = segment.plan->node_groups();
-        auto touch_value = [&](uint32_t local, uint32_t group) {
-            if (local != TN_NONE && segment.slot_of[local] != k_no_value)
-                touch(out_->slots[segment.slot_of[local]].storage, now_ + group);
-        };
-        for (uint32_t i = 0; i < abi.node_count; ++i) {
-            const tn_node &node = abi.nodes[i];
-            for (uint32_t k = 0; k < node.input_count; ++k) touch_value(node.inputs[k], groups[i]);
-            for (uint32_t k = 0; k < node.output_count; ++k) touch_value(node.outputs[k], groups[i]);
-        }
-        const auto &scratch = segment.plan->group_scratch();
-        for (uint32_t g = 0; g < scratch.size(); ++g) {
-            Arena &arena = arenas_[segment.device];
-            const uint64_t alignment = context_.devices[segment.device]->default_buffer_type().alignment();
-            arena.intervals.push_back({scratch[g], alignment, now_ + g, now_ + g});
-            segment.scratch.push_back({Storage::Kind::arena, segment.device, uint32_t(arena.intervals.size() - 1), 0});
-        }
-        std::vector<uint32_t> writer(abi.value_count);  // the group that writes each value
-        for (uint32_t i = 0; i < abi.node_count; ++i)
-            for (uint32_t k = 0; k < abi.nodes[i].output_count; ++k) writer[abi.nodes[i].outputs[k]] = groups[i];
-        for (auto [output, input] : segment.plan->in_place())
-            if (segment.slot_of[output] != k_no_value && segment.slot_of[input] != k_no_value)
-                offers_.push_back({segment.slot_of[output], segment.slot_of[input], now_ + writer[output]});
-        now_ += uint32_t(scratch.size());
-        return {};
+    PlaceInput place_input() const {
+        return {graph_,
+                values_,
+                placed_.support,
+                placed_.reach,
+                in_.pinned,
+                [this](uint32_t device) { return in_.devices.list[device]->name(); },
+                {}};
     }
 
     Status check_outputs() const {
         for (ValueId output : graph_.outputs()) {
-            const Value &v = value(output);
-            if (v.view_of == k_no_value) continue;
             // A view is read as a range of its base's bytes.
-            if (!is_contiguous(v))
-                return Status::invalid_argument(
-                    fmt::format("the output '{}' is a view whose elements don't lie in order; "
-                                "copy it first",
-                                v.name));
+            if (values_.is_base(output) || is_contiguous(value(output))) continue;
+            return Status::invalid_argument(fmt::format(
+                "the output '{}' is a view whose elements don't lie in order; copy it first", value(output).name));
         }
         return {};
     }
 
-    /// Accepts the in-place offers whose input really ends there, then asks the planner.
-    Status plan_arenas() {
-        // Per interval: the one in whose place it lies; and whether its own place was given away, which happens once.
-        std::vector<std::vector<uint32_t>> merged(arenas_.size());
-        std::vector<std::vector<bool>> given(arenas_.size());
-        for (size_t d = 0; d < arenas_.size(); ++d) {
-            merged[d].resize(arenas_[d].intervals.size());
-            given[d].resize(arenas_[d].intervals.size());
-            for (uint32_t i = 0; i < merged[d].size(); ++i) merged[d][i] = i;
-        }
-        std::ranges::sort(offers_, {}, &InPlaceOffer::time);
-        for (const InPlaceOffer &offer : offers_) {
-            const Storage &out = out_->slots[offer.output].storage, &in = out_->slots[offer.input].storage;
-            if (out.kind != Storage::Kind::arena || in.kind != Storage::Kind::arena || out.device != in.device)
-                continue;
-            auto &intervals = arenas_[out.device].intervals;
-            const uint32_t to = merged[in.device][in.index];
-            Interval &input = intervals[to], &output = intervals[out.index];
-            if (intervals[in.index].last != offer.time || input.last != offer.time || output.first != offer.time ||
-                output.bytes > input.bytes || to == out.index || given[in.device][in.index])
-                continue;
-            given[in.device][in.index] = true;
-            input.last = output.last;
-            merged[out.device][out.index] = to;
-            output.bytes = 0;
-        }
-        for (size_t d = 0; d < arenas_.size(); ++d) {
-            for (Interval &interval : arenas_[d].intervals)
-                if (interval.first > interval.last)
-                    interval.first = interval.last = 0, interval.bytes = 0;  // never used
-            // No offset can lie behind the sum of all, so that the planner needs no checks of its own.
-            std::optional<uint64_t> sum = 0;
-            for (const Interval &interval : arenas_[d].intervals)
-                if (sum && (sum = align_up(*sum, interval.alignment))) sum = tenon::add(*sum, interval.bytes);
-            if (!sum || *sum > uint64_t(INT64_MAX)) return too_large(uint32_t(d));
-            arenas_[d].plan = plan_memory(arenas_[d].intervals);
-            for (uint32_t i = 0; i < merged[d].size(); ++i)
-                arenas_[d].plan.offsets[i] = arenas_[d].plan.offsets[merged[d][i]];
-            const BufferType type = context_.devices[d]->default_buffer_type();
-            const uint64_t most = std::max(arenas_[d].plan.bytes, io_bytes_[d]);
-            if (type.max_bytes() && most > type.max_bytes())
-                return Status::out_of_memory(
-                    fmt::format("the graph needs {} bytes in one buffer of {}, which holds at most {}", most,
-                                type.name(), type.max_bytes()));
-        }
-        auto settle = [&](Storage &storage) {
-            if (storage.kind == Storage::Kind::arena)
-                storage.offset = arenas_[storage.device].plan.offsets[storage.index];
-        };
-        for (Slot &slot : out_->slots) settle(slot.storage);
-        for (CompiledSegment &segment : out_->segments)
-            for (Storage &scratch : segment.scratch) settle(scratch);
-        return {};
+    /// Which base values are read outside of the segment that writes them: those must be written.
+    void find_readers() {
+        writer_.assign(graph_.values().size(), k_no_value);
+        traits_.assign(graph_.values().size(), 0);
+        out_->awaited.assign(split_.segments.size(), false);
+        for (uint32_t s = 0; s < split_.segments.size(); ++s)
+            for (NodeId id : split_.segments[s].nodes())
+                for (ValueId output : graph_.nodes()[id].outputs) {
+                    if (base(output) == output)
+                        writer_[output] = s;
+                    else
+                        traits_[base(output)] |= k_changed;
+                }
+        for (uint32_t s = 0; s < split_.segments.size(); ++s)
+            for (NodeId id : split_.segments[s].nodes())
+                for (ValueId input : graph_.nodes()[id].inputs)
+                    if (input != k_no_value && writer_[base(input)] != s) traits_[base(input)] |= k_observed;
+        for (ValueId output : graph_.outputs()) traits_[base(output)] |= k_observed | k_output;
+        for (const Copy &copy : split_.copies) traits_[copy.value] |= k_observed;
+        for (NodeId id : in_.observed)
+            for (ValueId output : graph_.nodes()[id].outputs) traits_[base(output)] |= k_observed;
+        for (const auto &use : out_->order.foreign_uses()) traits_[use.base] |= k_crosses;
+        for (uint32_t segment : split_.waits) out_->awaited[segment] = true;
     }
 
-    /// Tells the plan where everything lies, relative to the buffers that it will be bound to.
-    Status place_segment(CompiledSegment &segment) {
-        const tn_graph &abi = segment.lowering->graph().view();
-        auto place_of = [&](const Storage &storage) {
-            BindingSource source{storage.kind, storage.device, nullptr};
-            uint64_t offset = storage.offset;
-            if (storage.kind == Storage::Kind::tensor) {
-                source = {storage.kind, 0, out_->tensors[storage.index].buffer().get()};
-                offset = out_->tensors[storage.index].offset();
+    /// What a value takes in the memory that a device computes in.
+    Result<uint64_t> stored_bytes(uint32_t device, DType type, const Shape &shape, const char *name) {
+        if (device == sized_.device && type == sized_.type && shape == sized_.shape) return sized_.bytes;
+        TENON_ASSIGN(const uint64_t bytes, in_.devices.types[device].tensor_bytes(describe(type, shape, name)));
+        sized_ = {device, type, shape, bytes};
+        return bytes;
+    }
+
+    Result<uint32_t> store(Storage::Kind kind, uint32_t device, const Value &v) {
+        TENON_ASSIGN(const uint64_t bytes, stored_bytes(device, v.type, v.shape, v.name.c_str()));
+        TENON_ASSIGN(const Storage storage, out_->areas->add(kind, device, bytes, v.name));
+        out_->stored.push_back({v.type, v.shape, v.name.c_str(), storage, {}});
+        const auto number = uint32_t(out_->stored.size() - 1);
+        if (v.constant) out_->constants.push_back({number, v.constant.get()});
+        return number;
+    }
+
+    /// One for each base value of the graph and each copy.
+    Status store_values() {
+        const auto count = ValueId(graph_.values().size());
+        out_->stored_of_value.assign(count, k_no_value);
+        for (ValueId id = 0; id < count; ++id) {
+            if (!values_.is_base(id)) continue;
+            const Value &v = value(id);
+            const uint32_t home =
+                placed_.placement.values[id].device == k_no_value ? 0 : placed_.placement.values[id].device;
+            if (placed_.reach.is_bound(id)) {
+                out_->stored_of_value[id] = uint32_t(out_->stored.size());
+                const Storage storage{Storage::Kind::tensor, home, uint32_t(out_->leaves.size())};
+                out_->stored.push_back({v.type, v.shape, v.name.c_str(), storage, {}});
+                out_->leaves.push_back(id);
+                continue;
             }
-            const auto found = std::ranges::find(segment.bindings, source);
-            const auto number = uint32_t(found - segment.bindings.begin());
-            if (found == segment.bindings.end()) segment.bindings.push_back(source);
-            return tn_place{TN_SIZE_PLACE, nullptr, offset, number, 0};
-        };
-        std::vector<tn_place> values, scratch;
+            const bool outside = (values_.flags[id] & TN_VALUE_INPUT) || (traits_[id] & k_output);
+            const auto kind = v.constant                             ? Storage::Kind::constant
+                              : outside || (traits_[id] & k_crosses) ? Storage::Kind::slot
+                                                                     : Storage::Kind::arena;
+            TENON_ASSIGN(out_->stored_of_value[id], store(kind, home, v));
+            if (!outside) continue;
+            const Storage &storage = out_->stored[out_->stored_of_value[id]].storage;
+            out_->areas->touch(storage, 0);
+            out_->areas->touch(storage, Areas::k_to_the_end);
+        }
+        for (ValueId id = 0; id < count; ++id)
+            if (!values_.is_base(id)) out_->stored_of_value[id] = out_->stored_of_value[base(id)];
+        for (const Copy &copy : split_.copies) {
+            // Written in the order of the reader's stream: one place is enough for any number of slots.
+            Value v = value(copy.value);
+            v.constant = nullptr;
+            TENON_ASSIGN(const uint32_t stored, store(Storage::Kind::arena, copy.to, v));
+            out_->stored[stored].name = value(copy.value).name.c_str();
+            out_->stored_of_copy.push_back(stored);
+        }
+        stand_in_.assign(split_.copies.empty() ? 0 : count, k_no_value);
+        return {};
+    }
+
+    uint32_t stand_in(ValueId at) const { return stand_in_.empty() ? k_no_value : stand_in_[at]; }
+
+    Lowering::Base describe_base(uint32_t s, ValueId at) const {
+        if (stand_in(at) != k_no_value) return {TN_VALUE_INPUT, nullptr};
+        uint32_t flags = values_.flags[at] & (TN_VALUE_WEIGHT | TN_VALUE_STATE | TN_VALUE_INPUT);
+        if (!flags && writer_[at] != s) flags = TN_VALUE_INPUT;
+        const bool written = writer_[at] == s || (traits_[at] & k_changed);
+        if (written && (traits_[at] & k_observed) && !(flags & TN_VALUE_STATE)) flags |= TN_VALUE_OBSERVED;
+        const uint32_t type = in_.bound.of_value[at];
+        return {flags, type == k_no_value ? nullptr : &infos_[type]};
+    }
+
+    Status prepare_segment(uint32_t s) {
+        const Segment &of = split_.segments[s];
+        CompiledSegment segment;
+        const auto &device = in_.devices.list[of.device];
+        for (uint32_t copy : split_.stand_ins_of(s)) stand_in_[split_.copies[copy].value] = copy;
+        lowering_.begin([this, s](ValueId at) { return describe_base(s, at); });
+        for (NodeId node : of.nodes()) {
+            if (placed_.support.at(of.device, node).claimed()) {
+                lowering_.add(node);
+                continue;
+            }
+            TENON_ASSIGN(const Decomposition *formula, out_->formulas->get(node));
+            lowering_.add(node, *formula);
+        }
+        auto plan = Plan::prepare(device, lowering_.graph().view());
+        if (!plan.ok())
+            return Status(plan.status())
+                .in(fmt::format("segment {} ({}) on {}", s, segment_label(graph_, of), device->name()));
+        segment.plan = *std::move(plan);
+        TENON_TRY(find_stored(of.device, segment));
+        TENON_TRY(live(s, segment));
+        for (uint32_t copy : split_.stand_ins_of(s)) stand_in_[split_.copies[copy].value] = k_no_value;
+        out_->segments.push_back(std::move(segment));
+        return {};
+    }
+
+    /// Finds where each value of the segment is stored, and makes room for those that only a decomposition knows.
+    Status find_stored(uint32_t device, CompiledSegment &segment) {
+        const tn_graph &abi = lowering_.graph().view();
+        segment.values.resize(abi.value_count);
+        unstored_.assign(abi.value_count, false);
+        for (uint32_t id : segment.plan->unstored()) unstored_[id] = true;
         for (uint32_t local = 0; local < abi.value_count; ++local) {
-            tn_place place{TN_SIZE_PLACE, nullptr, 0, TN_NONE, 0};
-            if (segment.slot_of[local] != k_no_value) {
-                place = place_of(out_->slots[segment.slot_of[local]].storage);
-                if (abi.values[local].view_of != TN_NONE) place.offset += abi.values[local].offset;
+            const tn_value &v = abi.values[local];
+            const Lowering::Origin &origin = lowering_.values()[local];
+            auto &entry = segment.values[local];
+            if (v.view_of != TN_NONE) {
+                entry = {segment.values[v.view_of].stored, v.offset};
+            } else if (unstored_[local]) {
+                continue;
+            } else if (origin.value != k_no_value) {
+                const uint32_t copy = stand_in(origin.value);
+                entry.stored = copy == k_no_value ? out_->stored_of_value[origin.value] : out_->stored_of_copy[copy];
+            } else {
+                const auto kind = origin.made->constant ? Storage::Kind::constant : Storage::Kind::arena;
+                TENON_ASSIGN(entry.stored, store(kind, device, *origin.made));
             }
-            values.push_back(place);
         }
-        for (const Storage &storage : segment.scratch) scratch.push_back(place_of(storage));
-        tn_placement placement{};
-        placement.struct_size = TN_SIZE_PLACEMENT;
-        placement.values = values.data();
-        placement.value_count = values.size();
-        placement.value_stride = sizeof(tn_place);
-        placement.scratch = scratch.data();
-        placement.scratch_count = scratch.size();
-        placement.scratch_stride = sizeof(tn_place);
-        placement.binding_count = segment.bindings.size();
-        return segment.plan->place(placement).in(fmt::format("segment ({})", segment.label));
+        return {};
+    }
+
+    /// It is needed at this moment of a device. What others need of its memory is in Order::foreign_uses.
+    void touch(uint32_t device, uint32_t stored, uint32_t time) {
+        if (stored == k_no_value) return;
+        const Storage &storage = out_->stored[stored].storage;
+        if (storage.device == device) out_->areas->touch(storage, time);
+    }
+
+    /// Lifetimes: the copies into a segment at one moment, then its groups one after the other.
+    Status live(uint32_t s, CompiledSegment &segment) {
+        const Segment &of = split_.segments[s];
+        uint32_t &now = now_[of.device];
+        segment.begin = now++;
+        for (uint32_t copy : of.copies()) touch(of.device, out_->stored_of_copy[copy], segment.begin);
+        const tn_graph &abi = lowering_.graph().view();
+        const auto &groups = segment.plan->node_groups();
+        const auto &scratch = segment.plan->group_scratch();
+        writing_group_.assign(abi.value_count, 0);
+        auto touch_local = [&](uint32_t local, uint32_t group) {
+            if (local != TN_NONE) touch(of.device, segment.values[local].stored, now + group);
+        };
+        for (uint32_t i = 0; i < abi.node_count; ++i) {
+            const tn_node &node = abi.nodes[i];
+            for (uint32_t k = 0; k < node.input_count; ++k) touch_local(node.inputs[k], groups[i]);
+            for (uint32_t k = 0; k < node.output_count; ++k) {
+                touch_local(node.outputs[k], groups[i]);
+                writing_group_[node.outputs[k]] = groups[i];
+            }
+        }
+        for (uint32_t g = 0; g < scratch.size(); ++g) {
+            TENON_ASSIGN(const Storage storage,
+                         out_->areas->add(Storage::Kind::arena, of.device, scratch[g], "scratch"));
+            out_->areas->touch(storage, now + g);
+            segment.scratch.push_back(storage);
+        }
+        for (auto [output, input] : segment.plan->in_place()) {
+            const uint32_t to = segment.values[output].stored, from = segment.values[input].stored;
+            if (to != k_no_value && from != k_no_value)
+                out_->areas->offer(
+                    {out_->stored[to].storage, out_->stored[from].storage, now + writing_group_[output]});
+        }
+        now += uint32_t(scratch.size());
+        segment.end = now - 1;
+        // Shown behind the segment's last node, whatever the order of its groups.
+        if (std::ranges::binary_search(in_.observed, of.end_node - 1))
+            for (ValueId output : graph_.nodes()[of.end_node - 1].outputs)
+                touch(of.device, out_->stored_of_value[output], segment.end);
+        if (in_.keep_nodes) keep_nodes(segment);
+        return {};
+    }
+
+    void keep_nodes(CompiledSegment &segment) {
+        const tn_graph &abi = lowering_.graph().view();
+        auto &kept = segment.nodes;
+        for (uint32_t i = 0; i < abi.node_count; ++i) {
+            const tn_node &node = abi.nodes[i];
+            kept.first_operand.push_back(uint32_t(kept.operands.size()));
+            for (uint32_t k = 0; k < node.input_count; ++k)
+                if (node.inputs[k] != TN_NONE) kept.operands.push_back(node.inputs[k]);
+            kept.operands.insert(kept.operands.end(), node.outputs, node.outputs + node.output_count);
+        }
+        kept.first_operand.push_back(uint32_t(kept.operands.size()));
+    }
+
+    /// What a segment of another device touches is kept until its own device knows that segment to have ended.
+    void keep_for_others() {
+        for (const auto &use : out_->order.foreign_uses()) {
+            const Storage &storage = out_->stored[out_->stored_of_value[use.base]].storage;
+            if (!storage.in_area()) continue;
+            const uint32_t next = out_->order.first_after(storage.device, use.segment, split_);
+            out_->areas->touch(storage, next == k_no_value ? Areas::k_to_the_end : out_->segments[next].begin - 1);
+        }
     }
 
     void fill_schedule() {
         Schedule &schedule = out_->schedule;
         schedule.graph_ = graph_;
-        schedule.devices_ = context_.devices;
-        schedule.nodes_ = placed_.placement.nodes;
-        schedule.values_ = placed_.placement.values;
-        schedule.segments_ = split_.segments;
-        schedule.copies_ = split_.copies;
-        for (size_t d = 0; d < arenas_.size(); ++d)
-            schedule.memory_.push_back({arenas_[d].plan.bytes, arenas_[d].plan.lower_bound_bytes, io_bytes_[d]});
+        schedule.devices_ = in_.devices.list;
+        schedule.nodes_ = std::move(placed_.placement.nodes);
+        schedule.values_ = std::move(placed_.placement.values);
+        schedule.segments_ = std::move(split_.segments);
+        schedule.copies_ = std::move(split_.copies);
+        schedule.waits_ = std::move(split_.waits);
+        schedule.observed_.assign(in_.observed.begin(), in_.observed.end());
+        for (uint32_t d = 0; d < in_.devices.count(); ++d)
+            schedule.memory_.push_back({out_->areas->summary(Storage::Kind::arena, d),
+                                        out_->areas->summary(Storage::Kind::slot, d), in_.slots,
+                                        out_->areas->summary(Storage::Kind::constant, d).bytes});
     }
 
-    struct InPlaceOffer {
-        uint32_t output, input;  // slots
-        uint32_t time;
-    };
+    static constexpr uint8_t k_observed = 1;  // someone else than its segment reads it
+    static constexpr uint8_t k_output = 2;    // of the graph
+    static constexpr uint8_t k_crosses = 4;   // a segment of another device touches it
+    static constexpr uint8_t k_changed = 8;   // some node changes it in place
 
     const Graph &graph_;
-    const TensorMap &given_;
-    CompileContext &context_;
+    const CompileInput &in_;
+    const ValueTable values_;
+    Lowering lowering_;
     std::unique_ptr<Compiled> out_;
-    BoundTypes bound_;
-    std::vector<tn_buffer_type_info> infos_;  // of bound_: described once, at addresses that stay
-    std::vector<uint32_t> tensor_of_;         // per value: index into Compiled::tensors
+    std::vector<tn_buffer_type_info> infos_;  // of in_.bound.types: described once, at addresses that stay
     PlacedGraph placed_;
     Split split_;
-    std::vector<uint32_t> writer_;  // per base value: the segment that makes it
-    std::vector<bool> observed_;
-    std::vector<Arena> arenas_;       // per device
-    std::vector<uint64_t> io_bytes_;  // per device
-    std::vector<InPlaceOffer> offers_;
-    uint32_t now_ = 0;
+    std::vector<uint32_t> writer_;    // per base value: the segment that makes it
+    std::vector<uint8_t> traits_;     // per base value
+    std::vector<uint32_t> stand_in_;  // per value: the copy that the segment at hand reads; empty without copies
+    std::vector<uint32_t> now_;       // per device: its clock
+    struct {
+        uint32_t device = k_no_value;
+        DType type = DType::f32;
+        Shape shape;
+        uint64_t bytes = 0;
+    } sized_;                              // the last answer: neighbours are often alike
+    std::vector<bool> unstored_;           // per value of the segment at hand
+    std::vector<uint32_t> writing_group_;  // likewise
 };
 
-Result<std::unique_ptr<Compiled>> compile(const Graph &graph, const TensorMap &tensors, CompileContext &context) {
-    return Compiler(graph, tensors, context).run();
+Result<PlacedGraph> place_graph(const Graph &graph, const ValueTable &values, const CompileInput &input,
+                                Decompositions &formulas) {
+    PlacedGraph placed;
+    TENON_ASSIGN(placed.reach, MemoryReach::ask(input.devices, input.bound, input.types));
+    TENON_ASSIGN(placed.support, SupportTable::ask(graph, input.devices, input.bound, placed.reach, formulas));
+    const PlaceInput place_input{graph,
+                                 values,
+                                 placed.support,
+                                 placed.reach,
+                                 input.pinned,
+                                 [&](uint32_t device) { return input.devices.list[device]->name(); },
+                                 [&](uint32_t device, NodeId node) {
+                                     return support_reason(graph, *input.devices.list[device], node, formulas);
+                                 }};
+    TENON_ASSIGN(placed.placement, place(place_input));
+    return placed;
+}
+
+Result<std::unique_ptr<Compiled>> compile(const Graph &graph, const CompileInput &input) {
+    return Compiler(graph, input).run();
+}
+
+std::string segment_label(const Graph &graph, const Segment &segment) {
+    std::string label(graph.nodes()[segment.first_node].name);
+    if (segment.end_node - segment.first_node > 1)
+        fmt::format_to(std::back_inserter(label), " ... {}", graph.nodes()[segment.end_node - 1].name);
+    return label;
 }
 
 }  // namespace tenon

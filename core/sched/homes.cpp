@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sched/compile.h"
-#include "tenon/session.h"
+#include "sched/homes.h"
+#include "sched/place.h"
 
 namespace tenon {
 
@@ -30,18 +30,20 @@ std::vector<std::vector<NodeId>> users_of_bases(const Graph &graph) {
     return users;
 }
 
-Status no_home(const Graph &graph, ValueId id, const std::vector<NodeId> &users, CompileContext &context) {
+Status no_home(const Graph &graph, ValueId id, const std::vector<NodeId> &users, const DeviceSet &devices) {
     const Value &value = graph.values()[id];
     std::string text = fmt::format("no device supports all that is done with '{}' ({} {})", value.name,
                                    dtype_info(value.type).name, to_string(value.shape));
     Decompositions formulas(graph);
+    TypeSupport types;
     const BoundTypes unbound(graph.values().size());
-    TENON_ASSIGN(const auto table, SupportTable::ask(graph, context.devices, unbound, context.types, formulas));
-    for (uint32_t d = 0; d < context.devices.size(); ++d)
+    TENON_ASSIGN(const auto reach, MemoryReach::ask(devices, unbound, types));
+    TENON_ASSIGN(const auto table, SupportTable::ask(graph, devices, unbound, reach, formulas));
+    for (uint32_t d = 0; d < devices.count(); ++d)
         for (NodeId node : users)
             if (!table.at(d, node).any()) {
-                text += fmt::format("; {}: '{}': {}", context.devices[d]->name(), graph.nodes()[node].name,
-                                    table.reason(graph, context.devices[d], node, formulas));
+                text += fmt::format("; {}: '{}': {}", devices.list[d]->name(), graph.nodes()[node].name,
+                                    support_reason(graph, *devices.list[d], node, formulas));
                 break;
             }
     return Status::unsupported(std::move(text));
@@ -49,24 +51,23 @@ Status no_home(const Graph &graph, ValueId id, const std::vector<NodeId> &users,
 
 }  // namespace
 
-Result<std::vector<TensorHome>> choose_homes(const Graph &graph, CompileContext &context) {
+Result<std::vector<TensorHome>> choose_homes(const Graph &graph, const DeviceSet &devices, std::span<const Pin> pins) {
     Decompositions formulas(graph);
-    TENON_ASSIGN(const auto pinned, resolve_pins(graph, context.devices, context.pins));
-    auto is_tensor = [&](const Value &value) {
-        return value.view_of == k_no_value && (value.flags & (TN_VALUE_WEIGHT | TN_VALUE_STATE)) && !value.constant;
-    };
+    TENON_ASSIGN(const auto pinned, resolve_pins(graph, devices.list, pins));
+    TypeSupport types;
     std::vector<Candidate> candidates;
-    for (uint32_t d = 0; d < context.devices.size(); ++d) {
-        const DeviceList one = {context.devices[d]};
-        for (const BufferType &type : context.devices[d]->buffer_types()) {
+    for (uint32_t d = 0; d < devices.count(); ++d) {
+        const DeviceSet one{{devices.list[d]}, {devices.types[d]}};
+        for (const BufferType &type : devices.list[d]->buffer_types()) {
             BoundTypes bound(graph.values().size());
-            const auto shared = std::make_shared<const BufferType>(type);
-            for (ValueId id = 0; id < bound.size(); ++id)
-                if (is_tensor(graph.values()[id])) bound[id] = shared;
-            TENON_ASSIGN(const auto table, SupportTable::ask(graph, one, bound, context.types, formulas));
+            for (ValueId id = 0; id < graph.values().size(); ++id)
+                if (is_tensor(graph.values()[id])) bound.bind(id, type);
+            TENON_ASSIGN(const auto reach, MemoryReach::ask(one, bound, types));
+            TENON_ASSIGN(const auto table, SupportTable::ask(graph, one, bound, reach, formulas));
             Candidate candidate{d, type, std::vector<bool>(graph.nodes().size())};
             for (NodeId node = 0; node < graph.nodes().size(); ++node)
-                candidate.runs[node] = table.at(0, node).any() && (pinned[node] == k_no_value || pinned[node] == d);
+                candidate.runs[node] =
+                    table.at(0, node).any() && (pinned.empty() || pinned[node] == k_no_value || pinned[node] == d);
             candidates.push_back(std::move(candidate));
         }
     }
@@ -86,7 +87,7 @@ Result<std::vector<TensorHome>> choose_homes(const Graph &graph, CompileContext 
         // A weight whose uses no single device takes (pins, mostly) lies with the first that takes one; others get
         // copies.
         if (home == candidates.end() && value.flags & TN_VALUE_WEIGHT) home = std::ranges::find_if(candidates, some);
-        if (home == candidates.end()) return no_home(graph, id, users[id], context);
+        if (home == candidates.end()) return no_home(graph, id, users[id], devices);
         homes.push_back({id, home->device, home->type});
     }
     return homes;

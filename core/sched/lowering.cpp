@@ -3,11 +3,25 @@
 namespace tenon {
 
 Result<const Decomposition *> Decompositions::get(NodeId node) {
-    if (auto found = made_.find(node); found != made_.end()) return found->second.get();
-    TENON_ASSIGN(auto formula, decompose(graph_, node));
-    auto &slot = made_[node];
-    if (formula) slot = std::make_unique<const Decomposition>(std::move(*formula));
-    return static_cast<const Decomposition *>(slot.get());
+    if (auto found = made_.find(node); found != made_.end()) return found->second.formula.get();
+    Made made;
+    TENON_ASSIGN(auto formula, decompose(graph_, node, &made.why_none));
+    if (formula) made.formula = std::make_unique<const Decomposition>(std::move(*formula));
+    return static_cast<const Decomposition *>(made_.emplace(node, std::move(made)).first->second.formula.get());
+}
+
+const std::string &Decompositions::why_none(NodeId node) const {
+    static const std::string none;
+    const auto found = made_.find(node);
+    return found == made_.end() ? none : found->second.why_none;
+}
+
+void Lowering::begin(Describe describe) {
+    describe_ = std::move(describe);
+    abi_.clear();
+    values_.clear();
+    nodes_.clear();
+    ++round_;
 }
 
 uint32_t Lowering::add_value(const Value &value, Base base, uint32_t view_of, Origin origin) {
@@ -20,58 +34,56 @@ uint32_t Lowering::add_value(const Value &value, Base base, uint32_t view_of, Or
 
 uint32_t Lowering::local(ValueId id) {
     if (id == k_no_value) return TN_NONE;
-    if (auto found = locals_.find(id); found != locals_.end()) return found->second;
+    if (locals_[id].round == round_) return locals_[id].number;
     const Value &value = graph_.values()[id];
+    // A base is never a view, so that this goes one step down at most.
     const uint32_t base = value.view_of == k_no_value ? TN_NONE : local(value.view_of);
-    const uint32_t number = add_value(value, describe_(graph_.base(id)), base, {id, nullptr});
-    locals_.emplace(id, number);
-    return number;
+    locals_[id] = {round_, add_value(value, describe_(graph_.base(id)), base, {id, nullptr})};
+    return locals_[id].number;
 }
 
-uint32_t Lowering::add(NodeId id) {
+void Lowering::add(NodeId id) {
     const Node &node = graph_.nodes()[id];
-    std::vector<uint32_t> inputs, outputs;
-    for (ValueId value : node.inputs) inputs.push_back(local(value));
-    for (ValueId value : node.outputs) outputs.push_back(local(value));
+    inputs_.clear(), outputs_.clear();
+    for (ValueId value : node.inputs) inputs_.push_back(local(value));
+    for (ValueId value : node.outputs) outputs_.push_back(local(value));
     nodes_.push_back(id);
-    return abi_.add_node(node, std::move(inputs), std::move(outputs));
+    abi_.add_node(node, inputs_, outputs_);
 }
 
-uint32_t Lowering::add(NodeId id, const Decomposition &formula) {
+void Lowering::add(NodeId id, const Decomposition &formula) {
     const Node &node = graph_.nodes()[id];
-    std::vector<uint32_t> numbers(formula.values.size(), TN_NONE);
-    for (size_t i = 0; i < formula.operands.size(); ++i) numbers[i] = local(formula.operands[i]);
+    numbers_.assign(formula.values.size(), TN_NONE);
+    for (size_t i = 0; i < formula.operands.size(); ++i) numbers_[i] = local(formula.operands[i]);
     for (size_t i = 0; i < formula.results.size(); ++i)
-        if (formula.results[i] != k_no_value) numbers[formula.results[i]] = local(node.outputs[i]);
+        if (formula.results[i] != k_no_value) numbers_[formula.results[i]] = local(node.outputs[i]);
 
     for (size_t i = formula.operands.size(); i < formula.values.size(); ++i) {
-        if (numbers[i] != TN_NONE) continue;
+        if (numbers_[i] != TN_NONE) continue;
         Value value = formula.values[i];
         Base base{value.flags & ~TN_VALUE_OBSERVED, nullptr};
         uint32_t view_of = TN_NONE;
         if (value.view_of != k_no_value) {
-            view_of = numbers[value.view_of];
+            view_of = numbers_[value.view_of];
             if (value.view_of < formula.operands.size()) {
                 // The operand may be a view itself: its place counts from its own base.
-                const Value &operand = graph_.values()[formula.operands[value.view_of]];
-                value.offset += operand.offset;
-                view_of = local(graph_.base(formula.operands[value.view_of]));
-                base = describe_(graph_.base(formula.operands[value.view_of]));
+                const ValueId operand = formula.operands[value.view_of];
+                value.offset += graph_.values()[operand].offset;
+                view_of = local(graph_.base(operand));
+                base = describe_(graph_.base(operand));
             }
         }
-        numbers[i] = add_value(value, base, view_of, {k_no_value, &formula.values[i]});
+        numbers_[i] = add_value(value, base, view_of, {k_no_value, &formula.values[i]});
         // The name must outlive the call; the copy above is only this call's.
-        abi_.value(numbers[i]).name = formula.values[i].name.c_str();
+        abi_.value(numbers_[i]).name = formula.values[i].name.c_str();
     }
-    const uint32_t first = uint32_t(abi_.node_count());
     for (const Node &part : formula.nodes) {
-        std::vector<uint32_t> inputs, outputs;
-        for (ValueId value : part.inputs) inputs.push_back(value == k_no_value ? TN_NONE : numbers[value]);
-        for (ValueId value : part.outputs) outputs.push_back(numbers[value]);
+        inputs_.clear(), outputs_.clear();
+        for (ValueId value : part.inputs) inputs_.push_back(value == k_no_value ? TN_NONE : numbers_[value]);
+        for (ValueId value : part.outputs) outputs_.push_back(numbers_[value]);
         nodes_.push_back(id);
-        abi_.add_node(part, std::move(inputs), std::move(outputs));
+        abi_.add_node(part, inputs_, outputs_);
     }
-    return first;
 }
 
 }  // namespace tenon

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/abi_graph.h"
@@ -19,27 +20,36 @@ public:
     explicit Decompositions(Graph graph) : graph_(std::move(graph)) {}
     /// Null where the node's op has no formula.
     Result<const Decomposition *> get(NodeId node);
+    /// Why a vendor op's formula was refused in `get`; empty where it has none or it is good.
+    const std::string &why_none(NodeId node) const;
 
 private:
+    struct Made {
+        std::unique_ptr<const Decomposition> formula;
+        std::string why_none;
+    };
     Graph graph_;
-    std::map<NodeId, std::unique_ptr<const Decomposition>> made_;
+    std::unordered_map<NodeId, Made> made_;
 };
 
+/// Used for one list of nodes after the other: its tables have an entry per value of the graph and are made once.
 class Lowering {
 public:
     /// What the device is told of a base value.
     struct Base {
         uint32_t flags = 0;
-        const tn_buffer_type_info *buffer_type = nullptr;  // null: the device's default
+        const tn_buffer_type_info *buffer_type = nullptr;  // null: what the device computes in
     };
     using Describe = std::function<Base(ValueId base)>;
 
-    Lowering(const Graph &graph, Describe describe) : graph_(graph), describe_(std::move(describe)) {}
+    explicit Lowering(const Graph &graph) : graph_(graph), locals_(graph.values().size()) {}
 
-    /// Appends a node whole. Answers the number of its first (and only) node here.
-    uint32_t add(NodeId node);
-    /// Appends a node's decomposition, which must outlive this. Answers the number of its first node here.
-    uint32_t add(NodeId node, const Decomposition &formula);
+    /// Forgets what was added. `describe` is called until the next begin.
+    void begin(Describe describe);
+    /// Appends a node whole.
+    void add(NodeId node);
+    /// Appends a node's decomposition, which must outlive this.
+    void add(NodeId node, const Decomposition &formula);
 
     AbiGraph &graph() { return abi_; }
 
@@ -53,15 +63,21 @@ public:
     const std::vector<NodeId> &nodes() const { return nodes_; }
 
 private:
+    /// The number of a value here counts only if it was given in this round.
+    struct Local {
+        uint32_t round = 0, number = 0;
+    };
     uint32_t local(ValueId id);
     uint32_t add_value(const Value &value, Base base, uint32_t view_of, Origin origin);
 
     const Graph &graph_;
     Describe describe_;
     AbiGraph abi_;
-    std::map<ValueId, uint32_t> locals_;
+    uint32_t round_ = 0;
+    std::vector<Local> locals_;  // per value of the graph
     std::vector<Origin> values_;
     std::vector<NodeId> nodes_;
+    std::vector<uint32_t> inputs_, outputs_, numbers_;  // of the node at hand
 };
 
 }  // namespace tenon

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "base/pattern.h"
-#include "registry/manifest.h"
+#include <ranges>
 
 namespace tenon {
 
@@ -30,48 +28,49 @@ std::string_view reason_code(Reason reason) noexcept {
 
 namespace {
 
-/// "cpu" and "cpu:0" are one device, in letters of any size.
-bool same_device(std::string_view a, std::string_view b) {
-    const auto first = parse_device_name(a), second = parse_device_name(b);
-    return first && second && first->base == second->base && first->index.value_or(0) == second->index.value_or(0);
-}
-
 /// Works through the steps; `nodes` and `values` are what the later steps see of the earlier ones.
 class Placer {
 public:
-    explicit Placer(const PlaceInput &input) : in_(input), fallback_(uint32_t(input.devices.size() - 1)) {
-        out_.nodes.resize(in_.graph.nodes().size());
-        out_.values.resize(in_.graph.values().size());
+    explicit Placer(const PlaceInput &input)
+        : in_(input),
+          graph_(input.graph),
+          values_(input.values),
+          reach_(input.reach),
+          devices_(input.reach.devices),
+          fallback_(input.reach.devices - 1) {
+        out_.nodes.resize(graph_.nodes().size());
+        out_.values.resize(graph_.values().size());
+        open_ = out_.nodes.size();
+        constrained_ = values_.changes_in_place;
     }
 
     Result<Placement> run() {
         TENON_TRY(take_pins());
         start_from_memory();
-        spread(true, true), spread(true, false), spread(false, true), spread(false, false);
+        spread<true>(true), spread<false>(true), spread<true>(false), spread<false>(false);
         TENON_TRY(settle_nodes());
         settle_values();
         return std::move(out_);
     }
 
 private:
-    uint32_t devices() const { return uint32_t(in_.devices.size()); }
     bool supports(uint32_t device, NodeId node) const { return in_.support.at(device, node).any(); }
-    const Value &value(ValueId id) const { return in_.graph.values()[id]; }
+    ValueId base(ValueId id) const { return values_.base[id]; }
+    bool is_open(NodeId node) const { return out_.nodes[node].device == k_no_value; }
     void assign(NodeId node, uint32_t device, Reason reason) {
+        open_ -= is_open(node);
         out_.nodes[node] = {device, reason};
-        for (ValueId id : in_.graph.nodes()[node].outputs) out_.values[id] = {device, reason};
+        for (ValueId id : graph_.nodes()[node].outputs) out_.values[id] = {device, reason};
     }
-    bool open(NodeId node) const { return out_.nodes[node].device == k_no_value; }
 
     Status take_pins() {
-        for (NodeId node = 0; node < out_.nodes.size(); ++node) {
+        for (NodeId node = 0; node < in_.pinned.size(); ++node) {
             const uint32_t device = in_.pinned[node];
             if (device == k_no_value) continue;
             if (!supports(device, node))
-                return Status::unsupported(
-                    fmt::format("node '{}' is pinned to {}, which doesn't support it: {}", in_.graph.nodes()[node].name,
-                                in_.devices[device]->name(),
-                                in_.support.reason(in_.graph, in_.devices[device], node, in_.formulas)));
+                return Status::unsupported(fmt::format("node '{}' is pinned to {}, which doesn't support it: {}",
+                                                       graph_.nodes()[node].name, in_.name(device),
+                                                       in_.reason(device, node)));
             assign(node, device, Reason::usr);
         }
         return {};
@@ -79,121 +78,124 @@ private:
 
     /// The first device that can use the memory in which a bound value lies and runs the node.
     uint32_t at_memory(NodeId node, ValueId base) const {
-        for (uint32_t device = 0; device < devices(); ++device)
-            if (in_.reach.of_bound[device][base] && supports(device, node)) return device;
-        return k_no_value;
-    }
-
-    uint32_t lies_on(ValueId base) const {
-        for (uint32_t device = 0; device < devices(); ++device)
-            if (in_.reach.of_bound[device][base]) return device;
+        for (uint32_t device = 0; device < devices_; ++device)
+            if (reach_.reaches(device, reach_.bound[base]) && supports(device, node)) return device;
         return k_no_value;
     }
 
     /// Step 1: what already lies somewhere decides.
     void start_from_memory() {
         for (ValueId id = 0; id < out_.values.size(); ++id) {
-            const Value &v = value(id);
-            if (v.view_of == k_no_value && in_.bound[id]) out_.values[id] = {lies_on(id), Reason::dst};
-            if (v.flags & TN_VALUE_INPUT) out_.values[id] = {fallback_, Reason::inp};
+            if (reach_.is_bound(id)) {
+                out_.values[id] = {reach_.first[reach_.bound[id]], Reason::dst};
+                constrained_ = constrained_ || (values_.flags[id] & TN_VALUE_STATE);
+            }
+            if (values_.flags[id] & TN_VALUE_INPUT) out_.values[id] = {fallback_, Reason::inp};
         }
         for (NodeId id = 0; id < out_.nodes.size(); ++id) {
-            if (!open(id)) continue;
-            const Node &node = in_.graph.nodes()[id];
-            if (place_at_state(id, node)) continue;
-            const auto weight = std::ranges::find_if(node.inputs, [&](ValueId input) {
-                if (input == k_no_value) return false;
-                const ValueId base = in_.graph.base(input);
-                return (value(base).flags & TN_VALUE_WEIGHT) && in_.bound[base];
-            });
-            if (weight != node.inputs.end()) place_at_weight(id, in_.graph.base(*weight));
+            if (!is_open(id)) continue;
+            const Node &node = graph_.nodes()[id];
+            if (place_at_output(id, node)) continue;
+            for (ValueId input : node.inputs) {
+                if (input == k_no_value) continue;
+                const ValueId at = base(input);
+                if (!(values_.flags[at] & TN_VALUE_WEIGHT) || !reach_.is_bound(at)) continue;
+                place_at_weight(id, at);
+                break;
+            }
         }
     }
 
-    /// A state is never carried away: whoever changes or reads it goes where it lies.
-    bool place_at_state(NodeId id, const Node &node) {
-        auto is_state = [&](ValueId v) {
-            return v != k_no_value && (value(in_.graph.base(v)).flags & TN_VALUE_STATE) && in_.bound[in_.graph.base(v)];
-        };
-        const auto changed = std::ranges::find_if(node.outputs, is_state);
-        const auto read = std::ranges::find_if(node.inputs, is_state);
-        if (changed == node.outputs.end() && read == node.inputs.end()) return false;
-        const bool changes = changed != node.outputs.end();
-        const uint32_t device = at_memory(id, in_.graph.base(changes ? *changed : *read));
-        if (device != k_no_value) assign(id, device, changes ? Reason::vsrc_bound : Reason::dst);
-        return true;
+    /// A node that changes a bound value in place: its output is a view of what lies there.
+    bool place_at_output(NodeId id, const Node &node) {
+        for (ValueId output : node.outputs) {
+            const ValueId at = base(output);
+            if (at == output || !reach_.is_bound(at)) continue;
+            const uint32_t device = at_memory(id, at);
+            if (device != k_no_value && can_touch(device, id)) assign(id, device, Reason::vsrc_bound);
+            return true;
+        }
+        return false;
     }
 
     void place_at_weight(NodeId id, ValueId weight) {
         uint32_t device = at_memory(id, weight);
         Reason reason = Reason::wgt;
-        if (lies_on(weight) == fallback_) {
+        if (device == fallback_) {
             for (uint32_t higher = 0; higher < fallback_; ++higher) {
-                if (!supports(higher, id) || !in_.support.at(higher, id).offload) continue;
+                if (!supports(higher, id) || !in_.support.at(higher, id).offload()) continue;
                 device = higher, reason = Reason::off;
                 break;
             }
         }
-        if (device != k_no_value) assign(id, device, reason);
+        if (device != k_no_value && can_touch(device, id)) assign(id, device, reason);
     }
 
-    /// Step 2: one sweep. Without `any`, a node on the fallback device ends the spread.
-    void spread(bool higher_only, bool down) {
+    /// Step 2: one sweep. Without the fallback, a node that lies there ends the spread.
+    template <bool down>
+    void spread(bool stop_at_fallback) {
+        if (open_ == 0) return;
         uint32_t current = k_no_value;
-        const NodeId count = NodeId(out_.nodes.size());
+        const auto count = NodeId(out_.nodes.size());
         for (NodeId i = 0; i < count; ++i) {
             const NodeId node = down ? i : count - 1 - i;
-            if (!open(node))
-                current = higher_only && out_.nodes[node].device == fallback_ ? k_no_value : out_.nodes[node].device;
+            const uint32_t there = out_.nodes[node].device;
+            if (there != k_no_value)
+                current = stop_at_fallback && there == fallback_ ? k_no_value : there;
             else if (current != k_no_value && supports(current, node) && can_touch(current, node))
                 assign(node, current, Reason::sup);
         }
     }
 
-    /// Whether no state that the node touches, and nothing that it changes in place, lies out of the device's reach.
+    /// Part of "supports": a state is never carried between devices, and what a node changes in place must lie within its
+    /// reach.
     bool can_touch(uint32_t device, NodeId id) const {
-        const Node &node = in_.graph.nodes()[id];
-        auto reachable = [&](ValueId v) {
-            if (v == k_no_value) return true;
-            const ValueId base = in_.graph.base(v);
-            return !(value(base).flags & TN_VALUE_STATE) || !in_.bound[base] || in_.reach.of_bound[device][base];
-        };
-        auto changeable = [&](ValueId v) {
-            const ValueId base = in_.graph.base(v);
-            return base == v || in_.bound[base] || out_.values[base].device == k_no_value || in_reach(device, v);
-        };
-        return std::ranges::all_of(node.inputs, reachable) && std::ranges::all_of(node.outputs, reachable) &&
-               std::ranges::all_of(node.outputs, changeable);
+        if (!constrained_) return true;
+        const Node &node = graph_.nodes()[id];
+        for (ValueId v : node.inputs) {
+            if (v == k_no_value) continue;
+            const ValueId at = base(v);
+            if (reach_.is_bound(at) && (values_.flags[at] & TN_VALUE_STATE) &&
+                !reach_.reaches(device, reach_.bound[at]))
+                return false;
+        }
+        for (ValueId v : node.outputs) {
+            const ValueId at = base(v);
+            const bool nowhere = out_.values[at].device == k_no_value && !reach_.is_bound(at);
+            if (at != v && !nowhere && !in_reach(device, at)) return false;
+        }
+        return true;
     }
 
-    bool in_reach(uint32_t device, ValueId id) const {
-        const ValueId base = in_.graph.base(id);
-        if (in_.bound[base]) return in_.reach.of_bound[device][base];
-        const uint32_t owner = out_.values[base].device;
-        return owner != k_no_value && in_.reach.of_device[device][owner];
+    /// Whether the device can use the value where it lies. What is open lies nowhere.
+    bool in_reach(uint32_t device, ValueId at) const {
+        if (reach_.is_bound(at)) return reach_.reaches(device, reach_.bound[at]);
+        const uint32_t owner = out_.values[at].device;
+        return owner != k_no_value && reach_.reaches(device, owner);
     }
 
     /// Step 3: open nodes go where most of their inputs are; others move up where nothing has to be copied for it.
     Status settle_nodes() {
+        const bool may_move = !std::ranges::equal(reach_.same, std::views::iota(0u, devices_));
         for (NodeId id = 0; id < out_.nodes.size(); ++id) {
-            const Node &node = in_.graph.nodes()[id];
             const bool pinned = out_.nodes[id].reason == Reason::usr;
-            if (open(id) || (!pinned && !can_touch(out_.nodes[id].device, id))) {
-                TENON_TRY(choose_best(id, node));
-            } else if (!pinned) {
-                move_up(id, node);
+            if (is_open(id) || (!pinned && !can_touch(out_.nodes[id].device, id))) {
+                TENON_TRY(choose_best(id));
+            } else if (may_move && !pinned) {
+                move_up(id);
             }
         }
         return {};
     }
 
-    Status choose_best(NodeId id, const Node &node) {
+    Status choose_best(NodeId id) {
+        const Node &node = graph_.nodes()[id];
         uint32_t best = k_no_value;
-        std::ptrdiff_t most = -1;
-        for (uint32_t device = 0; device < devices(); ++device) {
+        int64_t most = -1;
+        for (uint32_t device = 0; device < devices_; ++device) {
             if (!supports(device, id) || !can_touch(device, id)) continue;
-            const auto near =
-                std::ranges::count_if(node.inputs, [&](ValueId v) { return v != k_no_value && in_reach(device, v); });
+            int64_t near = 0;
+            for (ValueId v : node.inputs) near += v != k_no_value && in_reach(device, base(v));
             if (near > most) best = device, most = near;
         }
         if (best == k_no_value) return refuse(id);
@@ -201,13 +203,12 @@ private:
         return {};
     }
 
-    void move_up(NodeId id, const Node &node) {
+    void move_up(NodeId id) {
         const uint32_t now = out_.nodes[id].device;
         for (uint32_t higher = 0; higher < now; ++higher) {
-            const BufferType own = in_.devices[now]->default_buffer_type(),
-                             other = in_.devices[higher]->default_buffer_type();
-            if (!(own == other) || !supports(higher, id) || !can_touch(higher, id)) continue;
-            if (!std::ranges::all_of(node.inputs, [&](ValueId v) { return v == k_no_value || in_reach(higher, v); }))
+            if (reach_.same[higher] != reach_.same[now] || !supports(higher, id) || !can_touch(higher, id)) continue;
+            const auto &inputs = graph_.nodes()[id].inputs;
+            if (!std::ranges::all_of(inputs, [&](ValueId v) { return v == k_no_value || in_reach(higher, base(v)); }))
                 continue;
             assign(id, higher, Reason::upg);
             return;
@@ -215,83 +216,41 @@ private:
     }
 
     Status refuse(NodeId id) const {
-        const Node &node = in_.graph.nodes()[id];
+        const Node &node = graph_.nodes()[id];
         std::string types;
         for (ValueId v : node.inputs)
             if (v != k_no_value)
-                types += fmt::format("{}{}", types.empty() ? "" : ", ", dtype_info(value(v).type).name);
-        std::string text =
-            fmt::format("no device supports node '{}': {}({})", node.name, in_.graph.op(node).name, types);
-        for (uint32_t device = 0; device < devices(); ++device) {
-            std::string why = supports(device, id)
-                                  ? "it can't reach the state where it lies"
-                                  : in_.support.reason(in_.graph, in_.devices[device], id, in_.formulas);
-            text += fmt::format("; {}: {}", in_.devices[device]->name(), why);
-        }
+                types += fmt::format("{}{}", types.empty() ? "" : ", ", dtype_info(graph_.values()[v].type).name);
+        std::string text = fmt::format("no device supports node '{}': {}({})", node.name, graph_.op(node).name, types);
+        for (uint32_t device = 0; device < devices_; ++device)
+            text += fmt::format("; {}: {}", in_.name(device),
+                                supports(device, id) ? "it can't reach what the node changes, or a state that it reads"
+                                                     : in_.reason(device, id));
         return Status::unsupported(std::move(text));
     }
 
     /// Step 4: views go with their source, what is still open with whoever reads it first.
     void settle_values() {
         for (NodeId id = 0; id < out_.nodes.size(); ++id)
-            for (ValueId v : in_.graph.nodes()[id].inputs)
-                if (v != k_no_value && out_.values[in_.graph.base(v)].device == k_no_value)
-                    out_.values[in_.graph.base(v)] = {out_.nodes[id].device, Reason::cur};
+            for (ValueId v : graph_.nodes()[id].inputs)
+                if (v != k_no_value && out_.values[base(v)].device == k_no_value)
+                    out_.values[base(v)] = {out_.nodes[id].device, Reason::cur};
         for (ValueId id = 0; id < out_.values.size(); ++id)
-            if (value(id).view_of != k_no_value && out_.values[id].device == k_no_value)
-                out_.values[id] = {out_.values[value(id).view_of].device, Reason::vsrc};
+            if (!values_.is_base(id) && out_.values[id].device == k_no_value)
+                out_.values[id] = {out_.values[base(id)].device, Reason::vsrc};
     }
 
     const PlaceInput &in_;
-    const uint32_t fallback_;
+    const Graph &graph_;
+    const ValueTable &values_;
+    const MemoryReach &reach_;
+    const uint32_t devices_, fallback_;
+    size_t open_;       // nodes without a device
+    bool constrained_;  // some node can't go wherever it is supported
     Placement out_;
 };
 
 }  // namespace
-
-Result<Pin> Pin::parse(std::string_view text) {
-    const size_t at = text.rfind('=');
-    if (at == std::string_view::npos || at == 0 || at + 1 == text.size())
-        return Status::invalid_argument(fmt::format("pin '{}' isn't REGEX=DEVICE", text));
-    Pin pin{std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
-    if (auto pattern = Pattern::compile(pin.pattern); !pattern.ok()) return std::move(pattern).status().in("pin");
-    return pin;
-}
-
-Result<std::vector<uint32_t>> resolve_pins(const Graph &graph, const DeviceList &devices, std::span<const Pin> pins) {
-    std::vector<uint32_t> pinned(graph.nodes().size(), k_no_value);
-    for (const Pin &pin : pins) {
-        const auto device =
-            std::ranges::find_if(devices, [&](const auto &d) { return same_device(d->name(), pin.device); });
-        if (device == devices.end())
-            return Status::not_found(fmt::format("pin '{}={}': no such device in the list", pin.pattern, pin.device));
-        TENON_ASSIGN(const Pattern pattern, Pattern::compile(pin.pattern));
-        for (NodeId node = 0; node < pinned.size(); ++node) {
-            if (pinned[node] != k_no_value) continue;
-            TENON_ASSIGN(const bool found, pattern.found_in(graph.nodes()[node].name));
-            if (found) pinned[node] = uint32_t(device - devices.begin());
-        }
-    }
-    return pinned;
-}
-
-Result<MemoryReach> MemoryReach::ask(const DeviceList &devices, const BoundTypes &bound, TypeSupport &types) {
-    MemoryReach reach;
-    for (const auto &device : devices) {
-        auto &owners = reach.of_device.emplace_back(devices.size());
-        for (size_t i = 0; i < devices.size(); ++i) {
-            TENON_ASSIGN(const bool usable, types.supports(device, devices[i]->default_buffer_type()));
-            owners[i] = usable || devices[i] == device;
-        }
-        auto &values = reach.of_bound.emplace_back(bound.size());
-        for (size_t i = 0; i < bound.size(); ++i) {
-            if (!bound[i]) continue;
-            TENON_ASSIGN(const bool usable, types.supports(device, *bound[i]));
-            values[i] = usable;
-        }
-    }
-    return reach;
-}
 
 Result<Placement> place(const PlaceInput &input) {
     return Placer(input).run();

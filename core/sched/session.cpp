@@ -1,14 +1,43 @@
-// Session: the devices' lanes, the executables that share them, and where tensors should lie.
+// Session's entry points: what each promises is checked here, and nothing throws beyond them.
 #include "tenon/session.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/no_throw.h"
-#include "sched/execute.h"
+#include "sched/homes.h"
+#include "sched/session_impl.h"
 
 namespace tenon {
+
+namespace {
+
+uint64_t new_tensor_map_id() {
+    // Ids only have to differ: they tell contents apart without looking at them.
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+}
+
+}  // namespace
+
+void TensorMap::set(std::string name, Tensor tensor) {
+    tensors_.insert_or_assign(std::move(name), std::move(tensor));
+    id_ = new_tensor_map_id();
+}
+
+void TensorMap::erase(std::string_view name) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return;
+    tensors_.erase(found);
+    id_ = new_tensor_map_id();
+}
+
+const Tensor *TensorMap::find(std::string_view name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second;
+}
 
 Executable::Executable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Executable::~Executable() = default;
@@ -16,110 +45,10 @@ const Schedule &Executable::schedule() const {
     return impl_->compiled->schedule;
 }
 
-struct Session::Impl {
-    std::shared_ptr<Registry> registry;  // outlives all that its plugins made
-    DeviceList devices;
-    std::vector<Pin> pins;
-    std::vector<Lane> lanes;
-    SessionCounters counters;
-
-    CompileContext context() { return {devices, pins, {}}; }
-
-    Result<std::unique_ptr<Compiled>> compile_graph(const Graph &graph, const TensorMap &tensors) {
-        CompileContext shared = context();
-        TENON_ASSIGN(auto compiled, compile(graph, tensors, shared));
-        ++counters.schedules;
-        counters.plans += compiled->plans;
-        return compiled;
-    }
-
-    Result<std::shared_ptr<Buffer>> allocate(const Device &device, const BufferType &type, uint64_t bytes,
-                                             const char *what) {
-        auto buffer = type.alloc(bytes, Usage::compute);
-        if (!buffer.ok())
-            return Status(buffer.status()).in(fmt::format("{} of {} bytes on {}", what, bytes, device.name()));
-        ++counters.buffers;
-        counters.buffer_bytes += bytes;
-        return buffer;
-    }
-
-    Status allocate_for(BoundGraph &executable) {
-        const auto memory = executable.compiled->schedule.memory();
-        executable.io.resize(lanes.size());
-        executable.arenas.resize(lanes.size());
-        for (size_t d = 0; d < lanes.size(); ++d) {
-            const BufferType type = lanes[d].device->default_buffer_type();
-            if (needs(executable, Storage::Kind::io, uint32_t(d))) {
-                TENON_ASSIGN(executable.io[d], allocate(*devices[d], type, memory[d].io_bytes, "inputs and outputs"));
-            }
-            const uint64_t have = lanes[d].arena ? lanes[d].arena->bytes() : 0;
-            if (needs(executable, Storage::Kind::arena, uint32_t(d)) &&
-                (!lanes[d].arena || have < memory[d].arena_bytes)) {
-                // Executables that are bound to the old arena keep it alive until they are bound again.
-                TENON_ASSIGN(lanes[d].arena, allocate(*devices[d], type, memory[d].arena_bytes, "arena"));
-            }
-        }
-        for (const Copy &copy : executable.compiled->schedule.copies()) {
-            const bool reachable = is_plain_host(lanes[copy.to].device->default_buffer_type());
-            executable.staging.emplace_back(reachable ? 0 : copy.bytes);
-        }
-        return {};
-    }
-
-    Status bind_to_lanes(BoundGraph &executable) {
-        ++counters.binds;
-        return bind(executable, lanes);
-    }
-
-    /// Whether anything lies in that memory: an empty tensor has a place too.
-    static bool needs(const BoundGraph &executable, Storage::Kind kind, uint32_t device) {
-        auto there = [&](const auto &place) { return place.kind == kind && place.device == device; };
-        for (const Slot &slot : executable.compiled->slots)
-            if (there(slot.storage)) return true;
-        for (const CompiledSegment &segment : executable.compiled->segments)
-            if (std::ranges::any_of(segment.bindings, there)) return true;
-        return false;
-    }
-
-    Status prepare(BoundGraph &executable, const Graph &graph, const TensorMap &tensors) {
-        std::vector<uint64_t> generations;
-        for (const auto &device : devices) generations.push_back(device->generation());
-        TENON_ASSIGN(executable.compiled, compile_graph(graph, tensors));
-        TENON_TRY(allocate_for(executable));
-        TENON_TRY(bind_to_lanes(executable));
-        executable.generations = std::move(generations);
-        return write_constants(executable);
-    }
-
-    bool is_current(const BoundGraph &executable) const {
-        for (size_t d = 0; d < devices.size(); ++d)
-            if (executable.generations[d] != devices[d]->generation()) return false;
-        return true;
-    }
-
-    /// What was derived from a device before it changed (an option was set) is made anew.
-    Status refresh(BoundGraph &executable) {
-        if (is_current(executable)) return {};
-        TensorMap tensors;
-        for (const Tensor &tensor : executable.compiled->tensors) tensors[tensor.name()] = tensor;
-        BoundGraph fresh;
-        TENON_TRY(prepare(fresh, Graph(executable.compiled->schedule.graph()), tensors));
-        std::swap(executable, fresh);
-        return {};
-    }
-
-    bool is_bound(const BoundGraph &executable) const {
-        if (!executable.bound) return false;
-        for (size_t d = 0; d < lanes.size(); ++d)
-            if (executable.arenas[d] != lanes[d].arena) return false;
-        return true;
-    }
-};
-
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 std::span<const std::shared_ptr<Device>> Session::devices() const {
-    return impl_->devices;
+    return impl_->devices.list;
 }
 SessionCounters Session::counters() const {
     return impl_->counters;
@@ -127,62 +56,71 @@ SessionCounters Session::counters() const {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Registry> registry, DeviceList devices,
                                                  SessionOptions options) {
-    if (devices.empty() || std::ranges::count(devices, nullptr))
-        return Status::invalid_argument("a session needs at least one device, and no null one");
-    auto impl = std::make_unique<Impl>();
-    impl->registry = std::move(registry);
-    impl->devices = std::move(devices);
-    impl->pins = std::move(options.pins);
-    for (const auto &device : impl->devices) {
-        TENON_ASSIGN(auto stream, Stream::create(device));
-        impl->lanes.push_back({device, std::move(stream), nullptr, false, nullptr});
-    }
-    return std::unique_ptr<Session>(new Session(std::move(impl)));
+    return no_throw([&]() -> Result<std::unique_ptr<Session>> {
+        TENON_ASSIGN(auto impl, Impl::create(std::move(registry), std::move(devices), std::move(options)));
+        return std::unique_ptr<Session>(new Session(std::move(impl)));
+    });
 }
 
 Result<std::vector<TensorHome>> Session::place_tensors(const Graph &graph) {
-    return no_throw([&] {
-        CompileContext context = impl_->context();
-        return choose_homes(graph, context);
-    });
+    return no_throw([&] { return choose_homes(graph, impl_->devices, impl_->pins); });
 }
 
-Result<std::shared_ptr<Executable>> Session::prepare(const Graph &graph, const TensorMap &tensors) {
+Result<std::shared_ptr<Executable>> Session::prepare(const Graph &graph, const TensorMap &tensors, const Ask &ask) {
     return no_throw([&]() -> Result<std::shared_ptr<Executable>> {
+        ExecutableKey key{graph.hash(), graph.names(), tensors.id(), {}};
+        for (NodeId node = 0; ask && node < graph.nodes().size(); ++node)
+            if (ask(node)) key.observed.push_back(node);
+        if (auto found = impl_->cache.find(key)) {
+            if (impl_->is_current(found->impl_->generations)) {
+                ++impl_->counters.cache_hits;
+                return found;
+            }
+            impl_->cache.erase(key);
+        }
         auto executable = std::make_unique<Executable::Impl>();
-        TENON_TRY(impl_->prepare(*executable, graph, tensors));
-        return std::shared_ptr<Executable>(new Executable(std::move(executable)));
+        TENON_TRY(impl_->prepare(*executable, graph, tensors, key.observed));
+        std::shared_ptr<Executable> made(new Executable(std::move(executable)));
+        impl_->cache.put(key, made);
+        return made;
     });
 }
 
-Result<std::vector<DeviceMemory>> Session::measure(const Graph &graph, const TensorMap &tensors) {
+Result<std::vector<DeviceMemory>> Session::measure(const Graph &graph, std::span<const TensorHome> homes) {
     return no_throw([&]() -> Result<std::vector<DeviceMemory>> {
-        TENON_ASSIGN(const auto compiled, impl_->compile_graph(graph, tensors));
-        const auto memory = compiled->schedule.memory();
-        return std::vector<DeviceMemory>(memory.begin(), memory.end());
-    });
-}
-
-Status Session::run(Executable &executable, uint64_t cancel_token) {
-    return no_throw([&]() -> Status {
-        if (!impl_->is_current(*executable.impl_))
-            return Status::invalid_state("a device has changed since the inputs were written; write them again");
-        if (!impl_->is_bound(*executable.impl_)) TENON_TRY(impl_->bind_to_lanes(*executable.impl_));
-        return execute(*executable.impl_, impl_->lanes, cancel_token, impl_->counters);
+        BoundTypes bound(graph.values().size());
+        for (const TensorHome &home : homes) {
+            if (home.value >= graph.values().size())
+                return Status::invalid_argument(fmt::format("the graph has no value {}", home.value));
+            bound.bind(home.value, home.buffer_type);
+        }
+        for (ValueId id = 0; id < graph.values().size(); ++id) {
+            const Value &value = graph.values()[id];
+            if (is_tensor(value) && bound.of_value[id] == k_no_value)
+                return Status::invalid_argument(fmt::format("no home was given for '{}'", value.name));
+        }
+        std::vector<uint64_t> generations = impl_->generations();
+        TENON_ASSIGN(auto compiled, impl_->compile_graph(graph, bound, {}));
+        std::vector<DeviceMemory> memory(compiled->schedule.memory().begin(), compiled->schedule.memory().end());
+        constexpr size_t k_kept = 4;
+        if (impl_->measured.size() == k_kept) impl_->measured.erase(impl_->measured.begin());
+        impl_->measured.push_back(
+            {graph.hash(), graph.names(), std::move(bound), std::move(generations), std::move(compiled)});
+        return memory;
     });
 }
 
 namespace {
 
+/// An input or output inside its base's tensor, in a slot.
 struct Range {
-    Buffer *buffer;
-    const tn_value *tensor;
+    Located at;
     uint64_t offset, bytes;
 };
 
-/// The bytes of an input or output inside its base's tensor.
-Result<Range> range_of(const BoundGraph &executable, ValueId id, uint64_t offset, uint64_t bytes, uint32_t flag) {
-    const Graph &graph = executable.compiled->schedule.graph();
+Result<Range> range_of(const BoundGraph &executable, uint32_t slot, ValueId id, uint64_t offset, uint64_t bytes,
+                       uint32_t flag) {
+    const Graph &graph = executable.compiled->graph();
     if (id >= graph.values().size()) return Status::invalid_argument(fmt::format("the graph has no value {}", id));
     const Value &value = graph.values()[id];
     const bool right =
@@ -194,45 +132,125 @@ Result<Range> range_of(const BoundGraph &executable, ValueId id, uint64_t offset
     if (offset > size || bytes > size - offset)
         return Status::invalid_argument(
             fmt::format("'{}' has {} bytes, not {} from {}", value.name, size, bytes, offset));
-    const uint32_t slot = executable.compiled->slot_of_value[id];
     const uint64_t start = value.view_of == k_no_value ? 0 : value.offset;
-    return Range{executable.buffers[slot], &executable.slots[slot], start + offset, bytes};
+    return Range{executable.locate(executable.compiled->stored_of_value[id], slot), start + offset, bytes};
+}
+
+Result<Range> whole_input(const BoundGraph &executable, ValueId input, std::span<const std::byte> bytes) {
+    TENON_ASSIGN(const Range range,
+                 range_of(executable, executable.next_slot(), input, 0, bytes.size(), TN_VALUE_INPUT));
+    const Value &value = executable.compiled->graph().values()[input];
+    if (bytes.size() != uint64_t(*canonical_bytes(value.type, value.shape.sizes())))
+        return Status::invalid_argument(
+            fmt::format("the input '{}' is written whole, not {} bytes of it", value.name, bytes.size()));
+    return range;
+}
+
+void note_written(BoundGraph &executable, ValueId id, const void *borrowed) {
+    BoundInput &input = executable.inputs[executable.input_of[id]];
+    input.latest_slot = executable.next_slot();
+    input.slots[input.latest_slot] = {++input.latest, borrowed};
 }
 
 }  // namespace
 
-Status Session::write(Executable &executable, ValueId input, std::span<const std::byte> bytes) {
-    TENON_TRY(no_throw([&] { return impl_->refresh(*executable.impl_); }));
-    TENON_ASSIGN(const Range range, range_of(*executable.impl_, input, 0, bytes.size(), TN_VALUE_INPUT));
-    const Value &value = executable.schedule().graph().values()[input];
-    if (bytes.size() != uint64_t(*canonical_bytes(value.type, value.shape.sizes())))
-        return Status::invalid_argument(
-            fmt::format("the input '{}' is written whole, not {} bytes of it", value.name, bytes.size()));
-    return range.buffer->set(*range.tensor, 0, bytes.data(), bytes.size());
+Status Session::input_write(Executable &executable, ValueId input, std::span<const std::byte> bytes) {
+    return no_throw([&]() -> Status {
+        BoundGraph &graph = *executable.impl_;
+        TENON_TRY(impl_->refresh(graph));
+        TENON_TRY(impl_->pipeline->make_room());
+        TENON_ASSIGN(const Range range, whole_input(graph, input, bytes));
+        TENON_TRY(range.at.buffer->set(range.at.value, 0, bytes.data(), bytes.size()));
+        note_written(graph, input, nullptr);
+        return {};
+    });
+}
+
+Status Session::input_borrow(Executable &executable, ValueId input, std::span<const std::byte> bytes) {
+    return no_throw([&]() -> Status {
+        BoundGraph &graph = *executable.impl_;
+        TENON_TRY(impl_->refresh(graph));
+        TENON_TRY(impl_->pipeline->make_room());
+        TENON_TRY(whole_input(graph, input, bytes).status());
+        // A device that reads the input in another's memory can't be made to wait for its being set there.
+        const auto &foreign = graph.compiled->order.foreign_uses();
+        const bool is_copied_only = std::ranges::none_of(foreign, [&](const auto &use) {
+            if (use.base != input) return false;
+            const Segment &segment = graph.compiled->schedule.segments()[use.segment];
+            return std::ranges::none_of(segment.copies(), [&](uint32_t copy) {
+                return graph.compiled->schedule.copies()[copy].value == input;
+            });
+        });
+        if (!is_copied_only || std::ranges::count(graph.compiled->graph().outputs(), input))
+            return input_write(executable, input, bytes);
+        note_written(graph, input, bytes.data());
+        return {};
+    });
+}
+
+Result<Run> Session::submit(Executable &executable, uint64_t cancel_token) {
+    return no_throw([&]() -> Result<Run> {
+        TENON_TRY(impl_->make_ready(*executable.impl_));
+        TENON_ASSIGN(const uint64_t number,
+                     impl_->pipeline->submit(executable.shared_from_this(), *executable.impl_, cancel_token));
+        return Run{number};
+    });
+}
+
+Status Session::wait(Run run) {
+    return no_throw([&] { return impl_->pipeline->wait(run.number); });
+}
+
+Status Session::synchronize() {
+    return no_throw([&] { return impl_->pipeline->wait_all(); });
+}
+
+Status Session::run(Executable &executable, uint64_t cancel_token) {
+    return no_throw([&]() -> Status {
+        TENON_ASSIGN(const Run run, submit(executable, cancel_token));
+        return impl_->pipeline->wait(run.number);
+    });
+}
+
+Status Session::run(Executable &executable, const Show &show, uint64_t cancel_token) {
+    return no_throw([&]() -> Status {
+        TENON_TRY(impl_->pipeline->wait_all());
+        TENON_TRY(impl_->make_ready(*executable.impl_));
+        return impl_->pipeline->run_shown(executable.shared_from_this(), *executable.impl_, show, cancel_token);
+    });
 }
 
 Status Session::read(const Executable &executable, ValueId output, std::span<std::byte> bytes, uint64_t offset) {
-    TENON_ASSIGN(const Range range, range_of(*executable.impl_, output, offset, bytes.size(), TN_VALUE_OBSERVED));
-    return range.buffer->get(*range.tensor, range.offset, bytes.data(), bytes.size());
+    return no_throw([&]() -> Status {
+        const BoundGraph &graph = *executable.impl_;
+        TENON_ASSIGN(const Range range,
+                     range_of(graph, graph.last_slot(), output, offset, bytes.size(), TN_VALUE_OBSERVED));
+        TENON_TRY(impl_->pipeline->wait(graph.last_run));
+        return range.at.buffer->get(range.at.value, range.offset, bytes.data(), bytes.size());
+    });
 }
 
 const std::byte *Session::peek(const Executable &executable, ValueId output) const {
-    const auto range = range_of(*executable.impl_, output, 0, 0, TN_VALUE_OBSERVED);
-    if (!range.ok() || !range->buffer->base() || range->buffer->type().is_packed()) return nullptr;
-    return static_cast<const std::byte *>(range->buffer->base()) + range->tensor->offset + range->offset;
+    const BoundGraph &graph = *executable.impl_;
+    const auto range = range_of(graph, graph.last_slot(), output, 0, 0, TN_VALUE_OBSERVED);
+    if (!range.ok() || !range->at.buffer->base() || range->at.buffer->type().is_packed()) return nullptr;
+    return static_cast<const std::byte *>(range->at.buffer->base()) + range->at.value.offset + range->offset;
 }
 
 Result<bool> Session::expands(const Graph &graph, std::string_view op_name) {
     return no_throw([&]() -> Result<bool> {
-        CompileContext context = impl_->context();
-        Decompositions formulas(graph);
         TENON_ASSIGN(const auto homes, place_tensors(graph));
         BoundTypes bound(graph.values().size());
-        for (const TensorHome &home : homes) bound[home.value] = std::make_shared<const BufferType>(home.buffer_type);
-        TENON_ASSIGN(const auto placed, place_graph(graph, bound, formulas, context));
+        for (const TensorHome &home : homes) bound.bind(home.value, home.buffer_type);
+        TENON_ASSIGN(const auto pinned, resolve_pins(graph, impl_->devices.list, impl_->pins));
+        TypeSupport types;
+        Decompositions formulas(graph);
+        const ValueTable values(graph);
+        TENON_ASSIGN(const auto placed,
+                     place_graph(graph, values, {impl_->devices, bound, pinned, {}, types}, formulas));
         for (NodeId id = 0; id < graph.nodes().size(); ++id)
             if (graph.op(graph.nodes()[id]).name == op_name &&
-                !placed.support.at(placed.placement.nodes[id].device, id).claimed)
+                !placed.support.at(placed.placement.nodes[id].device, id).claimed())
                 return true;
         return false;
     });

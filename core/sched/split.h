@@ -1,7 +1,6 @@
 // Cuts the placed nodes into segments and finds the copies that carry values between devices.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "sched/place.h"
@@ -12,11 +11,21 @@ namespace tenon {
 struct Split {
     std::vector<Segment> segments;
     std::vector<Copy> copies;
-    /// Per segment: the copy that stands for a base value which its device can't reach.
-    std::vector<std::map<ValueId, uint32_t>> stand_ins;
+    std::vector<uint32_t> waits;  // filled by order_segments
+    /// The copies that stand for base values which a segment's device can't reach, made in this segment or earlier:
+    /// those of segment s are [first_stand_in[s], first_stand_in[s + 1]).
+    std::vector<uint32_t> stand_ins, first_stand_in;
+    /// Per value: the type of memory (MemoryReach) in which a base lies first; k_no_value for what nobody uses.
+    std::vector<uint32_t> type_of;
+
+    std::span<const uint32_t> stand_ins_of(uint32_t segment) const {
+        return std::span(stand_ins).subspan(first_stand_in[segment],
+                                            first_stand_in[segment + 1] - first_stand_in[segment]);
+    }
 };
 
-/// unsupported: a state would have to be carried, or a value changed in place from another device.
-Result<Split> split(const PlaceInput &input, const Placement &placement);
+/// A segment ends behind each node of `observed` (rising). unsupported: a state would have to be carried, or a value
+/// changed in place from another device. Time: operands of all nodes.
+Result<Split> split(const PlaceInput &input, const Placement &placement, std::span<const NodeId> observed);
 
 }  // namespace tenon

@@ -3,80 +3,75 @@
 #include <fmt/format.h>
 
 namespace tenon {
-namespace {
 
-Result<std::vector<NodeSupport>> ask_device(const Graph &graph, const std::shared_ptr<Device> &device,
-                                            const Lowering::Describe &describe, Decompositions &formulas) {
-    std::vector<NodeSupport> rows(graph.nodes().size());
-    Lowering whole(graph, describe);
-    for (NodeId node = 0; node < rows.size(); ++node) whole.add(node);
-    TENON_ASSIGN(const auto words, device->supports(whole.graph().view()));
-    for (NodeId node = 0; node < rows.size(); ++node) {
-        rows[node].claimed = words[node] & TN_SUPPORT_YES;
-        rows[node].offload = words[node] & TN_SUPPORT_OFFLOAD;
+Status SupportTable::ask_device(uint32_t index, const std::shared_ptr<Device> &device, const Graph &graph,
+                                const Lowering::Describe &describe, Decompositions &formulas) {
+    const auto nodes = NodeId(graph.nodes().size());
+    Lowering lowering(graph);
+    lowering.begin(describe);
+    for (NodeId node = 0; node < nodes; ++node) lowering.add(node);
+    TENON_ASSIGN(const auto words, device->supports(lowering.graph().view()));
+    bool all = true;
+    for (NodeId node = 0; node < nodes; ++node) {
+        uint8_t &bits = at(index, node).bits;
+        if (words[node] & TN_SUPPORT_YES) bits |= NodeSupport::k_claimed;
+        if (words[node] & TN_SUPPORT_OFFLOAD) bits |= NodeSupport::k_offload;
+        all = all && (bits & NodeSupport::k_claimed);
     }
+    if (all) return {};
 
-    Lowering parts(graph, describe);
-    for (NodeId node = 0; node < rows.size(); ++node) {
-        if (rows[node].claimed) continue;
+    lowering.begin(describe);
+    for (NodeId node = 0; node < nodes; ++node) {
+        if (at(index, node).claimed()) continue;
         TENON_ASSIGN(const Decomposition *formula, formulas.get(node));
-        if (formula) parts.add(node, *formula), rows[node].expands = true;
+        if (!formula) continue;
+        lowering.add(node, *formula);
+        at(index, node).bits |= NodeSupport::k_expands;
     }
-    if (parts.nodes().empty()) return rows;
-    TENON_ASSIGN(const auto part_words, device->supports(parts.graph().view()));
+    if (lowering.nodes().empty()) return {};
+    TENON_ASSIGN(const auto part_words, device->supports(lowering.graph().view()));
     for (size_t i = 0; i < part_words.size(); ++i)
-        if (!(part_words[i] & TN_SUPPORT_YES)) rows[parts.nodes()[i]].expands = false;
-    return rows;
+        if (!(part_words[i] & TN_SUPPORT_YES)) at(index, lowering.nodes()[i]).bits &= uint8_t(~NodeSupport::k_expands);
+    return {};
 }
 
-}  // namespace
-
-Result<bool> TypeSupport::supports(const std::shared_ptr<Device> &device, const BufferType &type) {
-    for (const Row &row : rows_)
-        if (row.device == device.get() && row.type == type) return row.answer;
-    TENON_ASSIGN(const bool answer, device->supports(type));
-    rows_.push_back({device.get(), type, answer});
-    return answer;
-}
-
-Result<SupportTable> SupportTable::ask(const Graph &graph, const DeviceList &devices, const BoundTypes &bound,
-                                       TypeSupport &types, Decompositions &formulas) {
-    SupportTable table;
-    for (const auto &device : devices) {
-        // The device's answer about a type must be known before the graph is written: a description can't fail.
-        std::vector<tn_buffer_type_info> infos(bound.size());
-        for (ValueId id = 0; id < bound.size(); ++id) {
-            if (!bound[id]) continue;
-            TENON_ASSIGN(const bool usable, types.supports(device, *bound[id]));
-            if (usable) infos[id] = bound[id]->info();
-        }
+Result<SupportTable> SupportTable::ask(const Graph &graph, const DeviceSet &devices, const BoundTypes &bound,
+                                       const MemoryReach &reach, Decompositions &formulas) {
+    SupportTable table(devices.count(), graph.nodes().size());
+    std::vector<tn_buffer_type_info> infos;
+    for (const BufferType &type : bound.types) infos.push_back(type.info());
+    for (uint32_t d = 0; d < devices.count(); ++d) {
         auto describe = [&](ValueId base) {
-            return Lowering::Base{graph.values()[base].flags, infos[base].struct_size ? &infos[base] : nullptr};
+            const bool in_place = reach.is_bound(base) && reach.reaches(d, reach.bound[base]);
+            return Lowering::Base{graph.values()[base].flags, in_place ? &infos[bound.of_value[base]] : nullptr};
         };
-        TENON_ASSIGN(auto rows, ask_device(graph, device, describe, formulas));
-        table.rows_.push_back(std::move(rows));
+        TENON_TRY(table.ask_device(d, devices.list[d], graph, describe, formulas));
     }
     return table;
 }
 
-std::string SupportTable::reason(const Graph &graph, const std::shared_ptr<Device> &device, NodeId node,
-                                 Decompositions &formulas) const {
+std::string support_reason(const Graph &graph, const Device &device, NodeId node, Decompositions &formulas) {
     auto describe = [&](ValueId base) { return Lowering::Base{graph.values()[base].flags, nullptr}; };
-    Lowering one(graph, describe);
-    one.add(node);
+    Lowering lowering(graph);
+    lowering.begin(describe);
+    lowering.add(node);
     auto text = [&](const Result<std::string> &answer) {
         return answer.ok() ? *answer : std::string("it doesn't support its memory");
     };
-    std::string why = text(device->support_reason(one.graph().view(), 0));
+    std::string why = text(device.support_reason(lowering.graph().view(), 0));
     const auto formula = formulas.get(node);
-    if (!formula.ok() || !*formula) return why;
-    Lowering parts(graph, describe);
-    parts.add(node, **formula);
-    const auto words = device->supports(parts.graph().view());
+    if (!formula.ok()) return fmt::format("{}; {}", why, formula.status().message());
+    if (!*formula) {
+        const std::string &refused = formulas.why_none(node);
+        return refused.empty() ? why : fmt::format("{}; {}", why, refused);
+    }
+    lowering.begin(describe);
+    lowering.add(node, **formula);
+    const auto words = device.supports(lowering.graph().view());
     for (size_t i = 0; words.ok() && i < words->size(); ++i)
         if (!((*words)[i] & TN_SUPPORT_YES))
             return fmt::format("{}; and of its decomposition, {}: {}", why, (*formula)->nodes[i].name,
-                               text(device->support_reason(parts.graph().view(), i)));
+                               text(device.support_reason(lowering.graph().view(), i)));
     return why;
 }
 

@@ -2,57 +2,50 @@
 // supports its whole decomposition.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sched/lowering.h"
-#include "tenon/device.h"
+#include "sched/reach.h"
 #include "tenon/graph.h"
 
 namespace tenon {
 
-using DeviceList = std::vector<std::shared_ptr<Device>>;
-
-/// The buffer type in which each base value already lies; null: in none yet. One per value of the graph.
-using BoundTypes = std::vector<std::shared_ptr<const BufferType>>;
-
+/// Of one node on one device.
 struct NodeSupport {
-    bool claimed = false;
-    bool expands = false;  // not claimed, but all primitives of its decomposition are
-    bool offload = false;
-    bool any() const { return claimed || expands; }
-};
-
-/// Whether devices can use memory of a type in place; asked once for each pair.
-class TypeSupport {
-public:
-    Result<bool> supports(const std::shared_ptr<Device> &device, const BufferType &type);
-
-private:
-    struct Row {
-        const Device *device;
-        BufferType type;
-        bool answer;
-    };
-    std::vector<Row> rows_;
+    static constexpr uint8_t k_claimed = 1;  // runs as it is
+    static constexpr uint8_t k_expands = 2;  // not claimed, but all primitives of its decomposition are
+    static constexpr uint8_t k_offload = 4;  // worth moving here although its weights lie elsewhere
+    uint8_t bits = 0;
+    bool any() const { return bits & (k_claimed | k_expands); }
+    bool claimed() const { return bits & k_claimed; }
+    bool offload() const { return bits & k_offload; }
 };
 
 class SupportTable {
 public:
-    /// Values bound to memory that a device can't use are shown to it as if they lay in its default type: such a node
-    /// would run on a copy.
-    static Result<SupportTable> ask(const Graph &graph, const DeviceList &devices, const BoundTypes &bound,
-                                    TypeSupport &types, Decompositions &formulas);
+    SupportTable() = default;
+    /// Nothing is supported yet.
+    SupportTable(uint32_t devices, size_t nodes) : devices_(devices), rows_(devices * nodes) {}
 
-    NodeSupport at(uint32_t device, NodeId node) const { return rows_[device][node]; }
-    /// Why a device refuses a node; asks the plugin again, so for messages only.
-    std::string reason(const Graph &graph, const std::shared_ptr<Device> &device, NodeId node,
-                       Decompositions &formulas) const;
+    /// Values bound to memory that a device can't use are shown to it as if they lay in the type that it computes in:
+    /// such a node would run on a copy.
+    static Result<SupportTable> ask(const Graph &graph, const DeviceSet &devices, const BoundTypes &bound,
+                                    const MemoryReach &reach, Decompositions &formulas);
+
+    NodeSupport at(uint32_t device, NodeId node) const { return rows_[size_t(node) * devices_ + device]; }
+    NodeSupport &at(uint32_t device, NodeId node) { return rows_[size_t(node) * devices_ + device]; }
 
 private:
-    std::vector<std::vector<NodeSupport>> rows_;
+    Status ask_device(uint32_t index, const std::shared_ptr<Device> &device, const Graph &graph,
+                      const Lowering::Describe &describe, Decompositions &formulas);
+
+    uint32_t devices_ = 0;
+    std::vector<NodeSupport> rows_;  // [node][device]
 };
+
+/// Why a device refuses a node; asks the plugin again, so for messages only.
+std::string support_reason(const Graph &graph, const Device &device, NodeId node, Decompositions &formulas);
 
 }  // namespace tenon

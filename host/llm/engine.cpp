@@ -180,7 +180,7 @@ Status Engine::write(Step &step, std::span<const int32_t> tokens, int64_t bucket
 
 Status Engine::write_input(Step &step, ValueId input, std::span<const int32_t> words) {
     if (input == k_no_value) return {};
-    return session_->write(*step.executable, input, std::as_bytes(words));
+    return session_->input_write(*step.executable, input, std::as_bytes(words));
 }
 
 Status Engine::read_logits(Step &step, int64_t rows) {

@@ -154,7 +154,7 @@ private:
             }
             TENON_ASSIGN(Tensor mapped, Tensor::in_buffer(*buffer, tensor.file_offset, spec_of(id)));
             model_.memory_.mapped_bytes += tensor.bytes;
-            model_.tensors_.emplace(value(id).name, std::move(mapped));
+            model_.tensors_.set(value(id).name, std::move(mapped));
             TENON_TRY(report());
         }
         room.weights = std::move(rest);
@@ -168,7 +168,7 @@ private:
         TENON_ASSIGN(std::vector<Tensor> tensors, allocate_tensors(room.type, specs, Usage::weights));
         for (size_t i = 0; i < tensors.size(); ++i) {
             TENON_TRY(copy_weight(tensor_of(room.weights[i]), tensors[i]));
-            model_.tensors_.emplace(specs[i].name, std::move(tensors[i]));
+            model_.tensors_.set(specs[i].name, std::move(tensors[i]));
         }
         return {};
     }
@@ -203,7 +203,7 @@ private:
             // not hold a NaN. A device that claims attention never reads them, so their pages needn't be touched.
             if (model_.capacity_matters_) TENON_TRY(cache.clear());
             model_.memory_.cache_bytes += cache.canonical_bytes();
-            model_.tensors_.emplace(specs[i].name, std::move(cache));
+            model_.tensors_.set(specs[i].name, std::move(cache));
         }
         return {};
     }

@@ -49,10 +49,14 @@ struct Runner {
     std::shared_ptr<Executable> executable;
     TensorMap tensors;
 
-    Status prepare(const Graph &graph, const std::string &devices, const Data &data, std::vector<Pin> pins = {}) {
+    Status prepare(const Graph &graph, const std::string &devices, const Data &data, std::vector<Pin> pins = {},
+                   uint32_t slots = 1) {
         if (!registry) registry = make_registry();
         TENON_ASSIGN(auto opened, registry->open(devices));
-        TENON_ASSIGN(session, Session::create(registry, std::move(opened), {std::move(pins)}));
+        SessionOptions options;
+        options.pins = std::move(pins);
+        options.slots = slots;
+        TENON_ASSIGN(session, Session::create(registry, std::move(opened), std::move(options)));
         return load(graph, data);
     }
 
@@ -64,7 +68,7 @@ struct Runner {
             TENON_ASSIGN(auto made, allocate_tensors(home.buffer_type, {&spec, 1}, Usage::any));
             const auto found = data.find(value.name);
             TENON_TRY(found == data.end() ? made[0].clear() : made[0].set(0, found->second));
-            tensors[value.name] = made[0];
+            tensors.set(value.name, made[0]);
         }
         TENON_ASSIGN(executable, session->prepare(graph, tensors));
         return {};
@@ -73,7 +77,7 @@ struct Runner {
     Status run(const Data &data, uint64_t cancel_token = 0) {
         const Graph &graph = executable->schedule().graph();
         for (ValueId input : graph.inputs())
-            TENON_TRY(session->write(*executable, input, data.at(graph.values()[input].name)));
+            TENON_TRY(session->input_write(*executable, input, data.at(graph.values()[input].name)));
         return session->run(*executable, cancel_token);
     }
 

@@ -70,7 +70,7 @@ TEST_CASE("schedule: a weight that lies on the fallback moves its node up only w
         auto weight = allocate_tensors((*devices)[1]->default_buffer_type(), {&spec, 1}, Usage::weights);
         REQUIRE(weight.ok());
         REQUIRE((*weight)[0].set(0, data().at("w")).ok());
-        runner.tensors["w"] = (*weight)[0];
+        runner.tensors.set("w", (*weight)[0]);
         auto executable = runner.session->prepare(graph, runner.tensors);
         REQUIRE_MESSAGE(executable.ok(), executable.status().message());
         runner.executable = *executable;

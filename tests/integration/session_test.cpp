@@ -163,9 +163,11 @@ TEST_CASE("session: out of memory is a status, and smaller graphs still run") {
     const auto kept = runner.executable;
 
     const Graph large = blocks(1, 20000);  // 5 MB a value
-    auto measured = runner.session->measure(large, runner.tensors);
+    auto homes = runner.session->place_tensors(large);
+    REQUIRE(homes.ok());
+    auto measured = runner.session->measure(large, *homes);
     REQUIRE_MESSAGE(measured.ok(), measured.status().message());
-    CHECK((*measured)[0].arena_bytes > (1u << 20));
+    CHECK((*measured)[0].arena.bytes > (1u << 20));
     auto failed = runner.session->prepare(large, runner.tensors);
     REQUIRE(!failed.ok());
     CHECK(failed.status().code() == Code::out_of_memory);
@@ -232,16 +234,16 @@ TEST_CASE("session: wrong names, sizes and tensors are answers") {
     Runner runner;
     require_ok(runner.prepare(graph, "cpu", data));
     const Bytes one(1);
-    CHECK(!runner.session->write(*runner.executable, graph.inputs()[0], one).ok());
-    CHECK(!runner.session->write(*runner.executable, graph.outputs()[0], one).ok());
-    CHECK(!runner.session->write(*runner.executable, 100000, one).ok());
+    CHECK(!runner.session->input_write(*runner.executable, graph.inputs()[0], one).ok());
+    CHECK(!runner.session->input_write(*runner.executable, graph.outputs()[0], one).ok());
+    CHECK(!runner.session->input_write(*runner.executable, 100000, one).ok());
     Bytes large(1 << 20);
     CHECK(!runner.session->read(*runner.executable, graph.outputs()[0], large).ok());
     CHECK(!runner.session->read(*runner.executable, graph.inputs()[0], {}).ok());
     TensorMap none;
     CHECK(!runner.session->prepare(graph, none).ok());
     TensorMap wrong = runner.tensors;
-    wrong["norm.0"] = wrong["gate.0"];
+    wrong.set("norm.0", *wrong.find("gate.0"));
     const auto refused = runner.session->prepare(graph, wrong);
     REQUIRE(!refused.ok());
     CHECK(refused.status().message().find("norm.0") != std::string::npos);

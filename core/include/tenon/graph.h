@@ -87,6 +87,7 @@ public:
     std::span<const ValueId> outputs() const { return body_->outputs; }
     /// Of structure: ops by name, params, types, shapes, strides, aliasing, flags, precision; no names, no addresses.
     GraphHash hash() const { return body_->hash; }
+    GraphHash names() const { return body_->names; }
     /// The value without views: itself, or the base that it shares bytes with.
     ValueId base(ValueId id) const { return values()[id].view_of == k_no_value ? id : values()[id].view_of; }
     /// k_no_value where there is none.
@@ -100,6 +101,7 @@ private:
         std::vector<Node> nodes;
         std::vector<ValueId> inputs, outputs;
         GraphHash hash;
+        GraphHash names;
         const OpSet *ops = nullptr;
         std::shared_ptr<const void> ops_owner;
     };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,11 +34,14 @@ struct Pin {
     static Result<Pin> parse(std::string_view text);
 };
 
-/// A run of consecutive nodes on one device.
+/// Consecutive nodes on one device, prepared and run as one. Indices are ranges [first, end).
 struct Segment {
     uint32_t device = 0;
-    std::vector<NodeId> nodes;     // in running order
-    std::vector<uint32_t> copies;  // indices into Schedule::copies that must be there before it starts
+    NodeId first_node = 0, end_node = 0;
+    uint32_t first_copy = 0, end_copy = 0;  // of Schedule::copies: made when it starts, for it and for later ones
+    uint32_t first_wait = 0, end_wait = 0;  // of Schedule::waits: segments of other devices that end before it starts
+    auto nodes() const { return std::views::iota(first_node, end_node); }
+    auto copies() const { return std::views::iota(first_copy, end_copy); }
 };
 
 /// A value carried to a device that doesn't support the memory it lies in. Made once, shared by all later readers
@@ -48,10 +52,20 @@ struct Copy {
     uint64_t bytes = 0;
 };
 
+/// What lies in one kind of memory of a device, placed by lifetimes.
+struct MemoryArea {
+    uint64_t bytes = 0;
+    uint64_t lower_bound_bytes = 0;  // the largest sum of bytes that live at once: no plan can need less
+    uint32_t chunks = 0;             // buffers: more than one where the buffer type limits their size
+};
+
+/// What a schedule needs of a device beside weights and states.
 struct DeviceMemory {
-    uint64_t arena_bytes = 0;              // activations and scratch, shared by lifetimes
-    uint64_t arena_lower_bound_bytes = 0;  // the largest sum of live bytes: no plan can need less
-    uint64_t io_bytes = 0;                 // graph inputs, outputs and constants, which are kept apart
+    MemoryArea arena;             // activations and scratch; one for all graphs of a session, as large as the largest
+    MemoryArea slot;              // graph inputs and outputs, and values that other devices read: once for each slot
+    uint32_t slots = 1;           // runs that may be in flight
+    uint64_t constant_bytes = 0;  // of the graph and of decompositions
+    uint64_t bytes() const { return arena.bytes + slot.bytes * slots + constant_bytes; }
 };
 
 class Schedule {
@@ -64,10 +78,19 @@ public:
     std::span<const Assignment> values() const { return values_; }
     std::span<const Segment> segments() const { return segments_; }
     std::span<const Copy> copies() const { return copies_; }
+    /// Indices of segments; Segment::first_wait and end_wait say whose. What follows from others isn't repeated.
+    std::span<const uint32_t> waits() const { return waits_; }
     /// One per device.
     std::span<const DeviceMemory> memory() const { return memory_; }
+    /// Nodes that were asked for: each ends its segment.
+    std::span<const NodeId> observed() const { return observed_; }
+
     /// A line a node with device and code, segments with their copies, memory.
     std::string to_text() const;
+    /// A directed graph in the DOT language: nodes in boxes by segment, coloured by device, copies as dashed edges.
+    std::string to_dot() const;
+    /// One JSON object: devices with memory, segments, copies, nodes with device and code.
+    std::string to_json() const;
 
 private:
     friend class Compiler;
@@ -76,6 +99,8 @@ private:
     std::vector<Assignment> nodes_, values_;
     std::vector<Segment> segments_;
     std::vector<Copy> copies_;
+    std::vector<uint32_t> waits_;
+    std::vector<NodeId> observed_;
     std::vector<DeviceMemory> memory_;
 };
 
