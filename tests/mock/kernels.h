@@ -13,13 +13,18 @@ using tenon::plugin::RunView;
 using tenon::plugin::Support;
 using tenon::plugin::ValueView;
 
-/// Where a node's operands lie in this run; the group's unstored value lies in scratch.
+/// Where a node's operands lie in this run; the group's unstored values lie in its scratch.
 struct Memory {
-    const RunView *run;
-    uint32_t unstored = TN_NONE;
-    std::byte *unstored_at = nullptr;
+    static constexpr uint64_t kStored = UINT64_MAX;
 
-    std::byte *at(const ValueView &v) const { return v.index == unstored ? unstored_at : run->at<std::byte>(v.index); }
+    const RunView *run;
+    std::span<const uint64_t> unstored_at;  // per value: bytes from the begin of scratch, or kStored
+    std::byte *scratch = nullptr;
+
+    std::byte *at(const ValueView &v) const {
+        const uint64_t unstored = unstored_at[v.index];
+        return unstored == kStored ? run->at<std::byte>(v.index) : scratch + unstored;
+    }
 };
 
 struct Kernel {

@@ -1,146 +1,110 @@
-// The mock's plans. Without fusing: one group a node. With it: two patterns that put the host's memory planner to the
-// test: a late group (add runs what came before it as well) and an early one (rms_norm runs the products that read it).
-#include "device.h"
+#include "plan.h"
 
 namespace mock {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // of the buffer type, so of scratch
-uint64_t round_up(uint64_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+Fusion fuse(const MockDevice &device, const GraphView &graph) {
+    switch (device.fuse()) {
+        case Fuse::kPatterns: return fuse_patterns(graph, device.alignment());
+        case Fuse::kRandom: return fuse_randomly(graph, device.alignment(), device.seed());
+        default: return fuse_nothing(graph);
+    }
+}
+
+/// Byte offset of element i, counted row-major.
+int64_t element_at(const ValueView &v, int64_t i) {
+    return offset_of(v, i, 0);
+}
+
+/// An error that no rounding makes: found by whoever compares, in one element of each output.
+void make_wrong(const NodeView &node, const Memory &memory) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        const ValueView &out = node.output(i);
+        if (!is_number(out.type) || out.is_empty()) continue;
+        std::byte *at = memory.at(out) + element_at(out, (out.elements() - 1) / 2);
+        const double right = load(at, out.type);
+        store(at, out.type, right + 1 + (right < 0 ? -right : right) / 8);
+    }
 }
 
 }  // namespace
 
-MockPlan::MockPlan(MockDevice &device, std::shared_ptr<const GraphView> graph, bool fuse)
-    : Plan(device, std::move(graph)), mock_(device) {
-    const auto nodes = this->graph().nodes();
-    std::vector<bool> taken(nodes.size(), false);
-    if (fuse) {
-        fuse_norms(taken);
-        fuse_adds(taken);
-    }
-    for (const NodeView &node : nodes) {
-        if (!taken[node.index]) fused_.push_back({{node.index}, TN_NONE, 0, node.index});
-    }
-    std::sort(fused_.begin(), fused_.end(), [](const Fused &a, const Fused &b) { return a.position < b.position; });
+MockPlan::MockPlan(MockDevice &device, std::shared_ptr<const GraphView> graph)
+    : Plan(device, std::move(graph)), mock_(device), fusion_(fuse(device, this->graph())) {
+    for (const NodeView &node : this->graph().nodes()) kernels_.push_back(find_kernel(node.op));
+    answer();
+    find_wrong_nodes();
+    if (device.hazards()) hazards_ = std::make_unique<PlanHazards>(device.names(), *this);
+}
+
+void MockPlan::answer() {
+    const auto nodes = graph().nodes();
     node_groups.resize(nodes.size());
-    for (const Fused &group : fused_) {
+    for (const Fusion::Group &group : fusion_.groups) {
         uint64_t scratch = 0;
-        for (uint32_t n : group.nodes) {
+        for (uint32_t n : fusion_.nodes(group)) {
             node_groups[n] = static_cast<uint32_t>(groups.size());
-            scratch = std::max(scratch, find_kernel(nodes[n].op)->scratch(nodes[n]));
+            scratch = std::max(scratch, kernels_[n]->scratch(nodes[n]));
         }
-        groups.push_back({group.unstored_bytes + scratch});
-        if (group.unstored != TN_NONE) unstored.push_back(group.unstored);
-        if (fuse) offer_in_place(group);
+        groups.push_back({group.unstored_bytes + scratch + group.spare_bytes});
     }
+    for (uint32_t v = 0; v < fusion_.unstored_at.size(); ++v) {
+        if (fusion_.unstored_at[v] != Memory::kStored) unstored.push_back(v);
+    }
+    in_place = fusion_.in_place;
 }
 
-std::vector<uint32_t> MockPlan::readers(uint32_t value) const {
-    std::vector<uint32_t> found;
+void MockPlan::find_wrong_nodes() {
+    wrong_.assign(graph().nodes().size(), false);
+    uint64_t number = 0;
     for (const NodeView &node : graph().nodes()) {
-        for (uint32_t v : node.inputs) {
-            if (v == value) found.push_back(node.index);
-        }
-    }
-    return found;
-}
-
-/// Nobody outside this graph's nodes can see it, and it shares bytes with nothing.
-bool MockPlan::is_private(uint32_t value) const {
-    const ValueView &v = graph().value(value);
-    if (v.flags != 0 || v.view_of != TN_NONE) return false;
-    return std::ranges::none_of(graph().values(), [&](const ValueView &other) { return other.view_of == value; });
-}
-
-/// Whether a node after `node` and before `end` changes bytes that it reads (a KV cache): then it can't run later.
-bool MockPlan::overwritten_between(const NodeView &node, uint32_t end) const {
-    for (uint32_t i = node.index + 1; i < end; ++i) {
-        for (uint32_t out : graph().node(i).outputs) {
-            for (uint32_t in : node.inputs) {
-                if (in != TN_NONE && graph().base(in) == graph().base(out)) return true;
-            }
-        }
-    }
-    return false;
-}
-
-void MockPlan::fuse_adds(std::vector<bool> &taken) {
-    for (const NodeView &first : graph().nodes()) {
-        if (taken[first.index] || (first.op != TN_OP_MUL && first.op != TN_OP_LINEAR)) continue;
-        const uint32_t middle = first.outputs[0];
-        const std::vector<uint32_t> by = readers(middle);
-        if (by.size() != 1 || !is_private(middle)) continue;
-        const NodeView &add = graph().node(by[0]);
-        if (add.op != TN_OP_ADD || taken[add.index] || overwritten_between(first, add.index)) continue;
-        taken[first.index] = taken[add.index] = true;
-        fused_.push_back({{first.index, add.index}, middle, round_up(graph().value(middle).bytes()), add.index});
+        if (node.op == mock_.wrong_op()) wrong_[node.index] = number++ >= mock_.wrong_from();
     }
 }
 
-void MockPlan::fuse_norms(std::vector<bool> &taken) {
-    for (const NodeView &norm : graph().nodes()) {
-        if (norm.op != TN_OP_RMS_NORM || taken[norm.index]) continue;
-        const uint32_t middle = norm.outputs[0];
-        const std::vector<uint32_t> by = readers(middle);
-        if (by.empty() || !is_private(middle)) continue;
-        const bool all_linear = std::ranges::all_of(by, [&](uint32_t n) {
-            const NodeView &reader = graph().node(n);
-            // early: its weights must be there already, so they are nobody's output
-            return reader.op == TN_OP_LINEAR && reader.inputs[0] == middle && reader.inputs[1] != middle && !taken[n] &&
-                   graph().value(graph().base(reader.inputs[1])).has(TN_VALUE_WEIGHT) && is_private(reader.outputs[0]);
-        });
-        if (!all_linear) continue;
-        Fused group{{norm.index}, middle, round_up(graph().value(middle).bytes()), norm.index};
-        for (uint32_t n : by) group.nodes.push_back(n);
-        for (uint32_t n : group.nodes) taken[n] = true;
-        fused_.push_back(std::move(group));
-    }
+void MockPlan::placed() {
+    mock_.faults.check(Call::kPlace);
+    if (hazards_ != nullptr) hazards_->placed();
 }
 
-/// The group's last node may write where one of its operands lies, if that operand is read element by element just
-/// before.
-void MockPlan::offer_in_place(const Fused &group) {
-    const NodeView &node = graph().node(group.nodes.back());
-    const OpInfo *op = find_op(node.op);
-    if (op == nullptr || op->alias != OpAlias::kMay0) return;
-    const ValueView &out = node.output();
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const bool elementwise = i == 0 || node.op == TN_OP_ADD || node.op == TN_OP_MUL;
-        if (!elementwise || !node.has_input(i) || node.inputs[i] == group.unstored) continue;
-        const ValueView &in = node.input(i);
-        // never a broadcast operand: its bytes are read more often than once
-        if (in.type != out.type || !in.same_shape(out) || !in.is_contiguous() || in.is_broadcast() ||
-            !is_private(in.index))
-            continue;
-        if (!is_private(out.index) && out.view_of != TN_NONE) continue;
-        in_place.push_back({out.index, in.index});
-        return;
-    }
+std::shared_ptr<void> MockPlan::bound(const BoundSet &) {
+    mock_.faults.check(Call::kBind);
+    return nullptr;
 }
 
 void MockPlan::execute(const RunView &run) {
-    if (Faults::hit(mock_.faults.lost)) fail(TN_DEVICE_LOST, "the device was lost on demand");
-    if (Faults::hit(mock_.faults.fail_run)) fail(TN_INTERNAL, "the run failed on demand");
+    mock_.faults.check(Call::kLost);
+    mock_.faults.check(Call::kRun);
     Plan::execute(run);
 }
 
+/// Scratch is nobody's before and after: whoever lies there while the group runs is ruined.
+void MockPlan::spoil(uint32_t group, std::byte *scratch) const {
+    if (mock_.fuse() == Fuse::kRandom && scratch != nullptr) std::memset(scratch, 0xc5, groups[group].scratch_bytes);
+}
+
 void MockPlan::run_group(uint32_t group, const RunView &run) {
-    const Fused &fused = fused_[group];
+    const Fusion::Group &fused = fusion_.groups[group];
     mock_.faults.pause();
     auto *scratch = run.scratch<std::byte>(group);
-    const Memory memory{&run, fused.unstored, scratch};
-    for (uint32_t n : fused.nodes) {
+    const Memory memory{&run, fusion_.unstored_at, scratch};
+    if (hazards_ != nullptr) hazards_->begin(group, run);
+    spoil(group, scratch);
+    for (uint32_t n : fusion_.nodes(fused)) {
         const NodeView &node = graph().node(n);
-        find_kernel(node.op)->run(node, memory, scratch + fused.unstored_bytes);
+        if (hazards_ != nullptr) hazards_->check_inputs(node, run);
+        kernels_[n]->run(node, memory, scratch + fused.unstored_bytes);
+        if (wrong_[n]) make_wrong(node, memory);
+        if (hazards_ != nullptr) hazards_->mark_outputs(node, run);
     }
+    spoil(group, scratch);
+    if (hazards_ != nullptr) hazards_->end(group, fusion_.nodes(fused), run);
 }
 
 bool MockPlan::update(const GraphView &next) {
     for (const NodeView &node : next.nodes()) {  // binds and scratch stay, so scratch must not grow
-        const Kernel *kernel = find_kernel(node.op);
-        if (kernel->scratch(node) != kernel->scratch(graph().node(node.index))) return false;
+        const Kernel &kernel = *kernels_[node.index];
+        if (kernel.scratch(node) != kernel.scratch(graph().node(node.index))) return false;
     }
     return true;
 }

@@ -1,29 +1,11 @@
-// The mock plugin: instance, adapters, device and memory. device.h lists its options.
-#include <chrono>
-#include <cstdlib>
-#include <thread>
+// The mock plugin: instance, adapters, devices. device.h lists the options.
+#include <bit>
 
-#include "device.h"
+#include "memory.h"
+#include "plan.h"
+#include "stream.h"
 
 namespace mock {
-
-// ---- Delays and failures on demand ----
-
-void Faults::pause() {
-    const uint64_t most = delay_us.load(std::memory_order_relaxed);
-    if (most == 0) return;
-    uint64_t z = random.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);  // splitmix64
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    std::this_thread::sleep_for(std::chrono::microseconds((z ^ (z >> 31)) % (most + 1)));
-}
-
-bool Faults::hit(std::atomic<int64_t> &countdown) {
-    int64_t left = countdown.load(std::memory_order_relaxed);
-    while (left > 0 && !countdown.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
-    }
-    return left == 1;
-}
 
 // ---- Adapter ----
 
@@ -47,15 +29,42 @@ std::unique_ptr<Device> MockAdapter::open(Options &options) {
 
 MockDevice::MockDevice(MockAdapter &adapter, Options &options) : Device(adapter) {
     choose_ops(options.text("ops").value_or("all"), options.flag("composites", false));
-    fuse_ = options.flag("fuse", false);
+    const std::string fuse = options.text("fuse").value_or("0");
+    if (fuse != "0" && fuse != "1" && fuse != "random")
+        fail(TN_INVALID_ARGUMENT, "option 'fuse': '", fuse, "' is neither 0, 1 nor random");
+    fuse_ = fuse == "random" ? Fuse::kRandom : fuse == "1" ? Fuse::kPatterns : Fuse::kNothing;
     offload_ = options.flag("offload", false);
     peer_ = options.flag("peer", false);
-    adapter.total = static_cast<uint64_t>(options.number("memory_mb", 4096, 0, 1 << 20)) << 20;
-    faults.random = static_cast<uint64_t>(options.number("seed", 1, 0, INT64_MAX));
-    for (const char *key : {"delay_us", "fail_run", "fail_alloc", "lost"}) {
-        if (const auto text = options.text(key)) set_option(key, *text);
+    hazards_ = options.flag("hazards", false);
+    seed_ = static_cast<uint64_t>(options.number("seed", 1, 0, INT64_MAX));
+    read_faults(options);
+    read_memory(options);
+}
+
+void MockDevice::read_faults(Options &options) {
+    faults.random = seed_;
+    if (const auto text = options.text("delay_us")) set_option("delay_us", *text);
+    for (const FailPoint &point : kFailPoints) {
+        if (const auto text = options.text(point.option)) set_option(point.option, *text);
     }
-    add_buffer_type(std::make_unique<MockBufferType>(*this, join("mock.", adapter.info().name)));
+    wrong_from_ = static_cast<uint64_t>(options.number("wrong_from", 0, 0, INT64_MAX));
+    const auto wrong = options.text("wrong");
+    if (!wrong) return;
+    const OpInfo *op = find_op(*wrong);
+    if (op == nullptr || find_kernel(op->id) == nullptr)
+        fail(TN_INVALID_ARGUMENT, "option 'wrong': no op '", *wrong, "'");
+    wrong_op_ = op->id;
+}
+
+void MockDevice::read_memory(Options &options) {
+    const int64_t mb = options.number("memory_mb", 4096, 0, 1 << 20);
+    const auto max_bytes = static_cast<uint64_t>(options.number("max_buffer_bytes", 0, 0, INT64_MAX));
+    const auto alignment = static_cast<uint64_t>(options.number("alignment", 256, 8, 1 << 20));
+    if (!std::has_single_bit(alignment))
+        fail(TN_INVALID_ARGUMENT, "option 'alignment': ", alignment, " isn't a power of two");
+    mock_adapter().total = static_cast<uint64_t>(options.number("memory_bytes", mb << 20, 0, INT64_MAX));
+    add_buffer_type(
+        std::make_unique<MockBufferType>(*this, join("mock.", adapter().info().name), alignment, max_bytes));
 }
 
 void MockDevice::choose_ops(std::string_view names, bool composites) {
@@ -99,109 +108,41 @@ bool MockDevice::supports_buffer_type(const BufferTypeView &type) const {
 }
 
 std::unique_ptr<Plan> MockDevice::prepare(std::shared_ptr<const GraphView> graph) {
-    return std::make_unique<MockPlan>(*this, std::move(graph), fuse_);
+    faults.check(Call::kPrepare);
+    return std::make_unique<MockPlan>(*this, std::move(graph));
 }
 
 void MockDevice::set_option(std::string_view key, std::string_view value) {
     const int64_t number = parse_number(key, value, 0, INT64_MAX / 2);
     if (key == "delay_us") {
         faults.delay_us = static_cast<uint64_t>(number);
-    } else if (key == "fail_run") {
-        faults.fail_run = number;
-    } else if (key == "fail_alloc") {
-        faults.fail_alloc = number;
-    } else if (key == "lost") {
-        faults.lost = number;
-    } else {
+    } else if (!faults.set_countdown(key, number)) {
         fail(TN_NOT_FOUND, "no option '", key, "' that can be changed");
     }
 }
 
 std::optional<std::string> MockDevice::option(std::string_view key) const {
     if (key == "delay_us") return join(faults.delay_us.load());
-    if (key == "fail_run") return join(faults.fail_run.load());
-    if (key == "fail_alloc") return join(faults.fail_alloc.load());
-    if (key == "lost") return join(faults.lost.load());
-    return std::nullopt;
+    const auto countdown = faults.countdown(key);
+    return countdown ? std::optional(join(*countdown)) : std::nullopt;
 }
 
-// ---- Memory ----
-
-MockBufferType::MockBufferType(MockDevice &device, std::string name)
-    : BufferType(device, BufferTypeView{.name = std::move(name),
-                                        .owner = {},
-                                        .memory = TN_MEMORY_DEVICE,
-                                        .flags = 0,
-                                        .alignment = 256,
-                                        .max_bytes = 0}) {}
-
-std::unique_ptr<Buffer> MockBufferType::alloc(uint64_t bytes, uint32_t) {
-    auto &device = static_cast<MockDevice &>(*this->device());
-    if (Faults::hit(device.faults.fail_alloc)) fail(TN_OUT_OF_MEMORY, "allocation failed on demand");
-    return std::make_unique<MockBuffer>(*this, bytes);
+std::unique_ptr<Stream> MockDevice::make_stream() {
+    return std::make_unique<MockStream>(*this);
 }
 
-MockBuffer::MockBuffer(BufferType &type, uint64_t bytes) : Buffer(type, bytes) {
-    MockAdapter &adapter = mock().mock_adapter();
-    uint64_t used = adapter.used.load();
-    do {
-        if (bytes > adapter.total - std::min(used, adapter.total.load())) {
-            fail(TN_OUT_OF_MEMORY, adapter.info().name, ": ", bytes, " bytes asked for, ", adapter.memory().free,
-                 " free");
-        }
-    } while (!adapter.used.compare_exchange_weak(used, used + bytes));
-    const uint64_t rounded = std::max<uint64_t>((bytes + 255) / 256 * 256, 256);
-    memory_ = static_cast<std::byte *>(std::aligned_alloc(256, rounded));
-    if (memory_ == nullptr) {
-        adapter.used -= bytes;
-        fail(TN_OUT_OF_MEMORY, adapter.info().name, ": no memory for ", bytes, " bytes");
-    }
-    std::memset(memory_, 0xa5, bytes);  // contents are undefined: whoever reads them notices
-}
-
-MockBuffer::~MockBuffer() {
-    std::free(memory_);
-    mock().mock_adapter().used -= bytes();
-}
-
-void MockBuffer::set(const ValueView &tensor, uint64_t offset, const void *src, uint64_t bytes) {
-    mock().faults.pause();
-    bytes::set(memory_, tensor, offset, src, bytes);
-}
-
-void MockBuffer::get(const ValueView &tensor, uint64_t offset, void *dst, uint64_t bytes) {
-    mock().faults.pause();
-    bytes::get(memory_, tensor, offset, dst, bytes);
-}
-
-void MockBuffer::fill(const ValueView &tensor, uint64_t offset, uint64_t bytes, uint8_t byte) {
-    bytes::fill(memory_, tensor, offset, bytes, byte);
-}
-
-void MockBuffer::clear(uint8_t byte) {
-    std::memset(memory_, byte, bytes());
-}
-
-bool MockBuffer::can_copy_from(const ValueView &, const Buffer &src, const ValueView &) const {
-    return dynamic_cast<const MockBuffer *>(&src) != nullptr &&
-           (src.type().device() == type().device() || mock().peer());
-}
-
-void MockBuffer::copy_from(const ValueView &dst, const Buffer &src, const ValueView &src_tensor) {
-    mock().faults.pause();
-    bytes::copy(memory_, dst, static_cast<const std::byte *>(src.device_address()), src_tensor);
+std::unique_ptr<Event> MockDevice::make_event() {
+    return std::make_unique<MockEvent>(*this);
 }
 
 // ---- Instance ----
 
-class MockInstance : public Instance {
-    void load(Registrar &registrar) override {
-        const auto text = host().option("devices");
-        const int64_t count = text ? parse_number("devices", *text, 0, 16) : 2;
-        for (int i = 0; i < count; ++i) registrar.add(std::make_unique<MockAdapter>(*this, i));
-        if (count == 0) host().log(TN_LOG_INFO, "mock: the option 'devices' asks for none");
-    }
-};
+void MockInstance::load(Registrar &registrar) {
+    const auto text = host().option("devices");
+    const int64_t count = text ? parse_number("devices", *text, 0, 4096) : 2;
+    for (int i = 0; i < count; ++i) registrar.add(std::make_unique<MockAdapter>(*this, i));
+    if (count == 0) host().log(TN_LOG_INFO, "mock: the option 'devices' asks for none");
+}
 
 }  // namespace mock
 

@@ -51,6 +51,8 @@ public:
     }
     const BoundSet &set() const noexcept { return *set_; }
     const Plan &plan() const noexcept { return *plan_; }
+    /// The run's token, 0 for none: equal within what the host starts as one.
+    uint64_t cancel_token() const noexcept { return token_; }
     /// Whether to stop: the token was raised or the device is lost. Wait-free, from any thread: ask often.
     bool cancelled() const noexcept { return device_->lost() || device_->host().cancelled(token_); }
     /// Throws what the run then answers.
@@ -115,9 +117,8 @@ private:
     friend struct Border;
     inline void finish();
     inline void check_answers() const;
-    inline void check_unstored(uint32_t value, const std::vector<uint32_t> &made_in) const;
-    inline void check_in_place(const InPlace &pair) const;
-    inline bool used_in(uint32_t value, uint32_t group, bool as_output) const;
+    inline void check_unstored(const std::vector<uint32_t> &made_in) const;
+    inline void check_in_place() const;
     inline void place(const tn_placement &placement);
     inline Place read_place(const tn_place &from, uint64_t bindings, std::string_view what) const;
     inline void bind(const tn_bind &bind);
@@ -186,56 +187,61 @@ void Plan::check_answers() const {
             made = made == TN_NONE ? group : std::max(made, group);
         }
     }
-    for (uint32_t v : unstored) check_unstored(v, made_in);
-    for (size_t i = 0; i < in_place.size(); ++i) {
-        check_in_place(in_place[i]);
-        for (size_t k = 0; k < i; ++k) {
-            if (in_place[k].output == in_place[i].output)
-                fail(TN_INTERNAL, "plan: two offers for value ", in_place[i].output);
-        }
-    }
+    check_unstored(made_in);
+    check_in_place();
 }
 
-void Plan::check_unstored(uint32_t value, const std::vector<uint32_t> &made_in) const {
+void Plan::check_unstored(const std::vector<uint32_t> &made_in) const {
     const auto values = graph_->values();
-    if (value >= values.size() || made_in[value] == TN_NONE)
-        fail(TN_INTERNAL, "plan: unstored value ", value, " isn't made here");
-    if (values[value].flags != 0 || values[value].view_of != TN_NONE) {
-        fail(TN_INTERNAL, "plan: unstored value ", value, " is flagged or a view");
+    std::vector<bool> listed(values.size(), false);
+    for (uint32_t value : unstored) {
+        if (value >= values.size() || made_in[value] == TN_NONE)
+            fail(TN_INTERNAL, "plan: unstored value ", value, " isn't made here");
+        if (values[value].flags != 0 || values[value].view_of != TN_NONE) {
+            fail(TN_INTERNAL, "plan: unstored value ", value, " is flagged or a view");
+        }
+        listed[value] = true;
     }
     for (const ValueView &v : values) {
-        if (v.view_of == value) fail(TN_INTERNAL, "plan: unstored value ", value, " is viewed by ", v.index);
+        if (v.view_of != TN_NONE && listed[v.view_of])
+            fail(TN_INTERNAL, "plan: unstored value ", v.view_of, " is viewed by ", v.index);
     }
     for (const NodeView &node : graph_->nodes()) {
         for (uint32_t v : node.inputs) {
-            if (v == value && node_groups[node.index] != made_in[value]) {
-                fail(TN_INTERNAL, "plan: unstored value ", value, " is read by another group");
-            }
+            if (v != TN_NONE && listed[v] && node_groups[node.index] != made_in[v])
+                fail(TN_INTERNAL, "plan: unstored value ", v, " is read by another group");
         }
     }
 }
 
-bool Plan::used_in(uint32_t value, uint32_t group, bool as_output) const {
+void Plan::check_in_place() const {
+    if (in_place.empty()) return;
+    // (value, group) of all outputs and inputs, sorted
+    std::vector<std::pair<uint32_t, uint32_t>> written, read;
     for (const NodeView &node : graph_->nodes()) {
-        if (node_groups[node.index] != group) continue;
-        const auto list = as_output ? node.outputs : node.inputs;
-        if (std::find(list.begin(), list.end(), value) != list.end()) return true;
+        for (uint32_t v : node.outputs) written.emplace_back(v, node_groups[node.index]);
+        for (uint32_t v : node.inputs) read.emplace_back(v, node_groups[node.index]);
     }
-    return false;
-}
-
-void Plan::check_in_place(const InPlace &pair) const {
+    std::sort(written.begin(), written.end());
+    std::sort(read.begin(), read.end());
     const auto values = graph_->values();
-    if (pair.output >= values.size() || pair.input >= values.size())
-        fail(TN_INTERNAL, "plan: in-place offer out of range");
-    bool found = false;
-    for (uint32_t g = 0; g < groups.size() && !found; ++g) {
-        found = used_in(pair.output, g, true) && used_in(pair.input, g, false);
-    }
-    if (!found) fail(TN_INTERNAL, "plan: in-place offer ", pair.output, " at ", pair.input, " isn't of one group");
-    const ValueView &output = values[pair.output], &input = values[pair.input];
-    if (output.info == nullptr || input.info == nullptr || input.is_broadcast() || output.extent() > input.extent()) {
-        fail(TN_INTERNAL, "plan: value ", pair.output, " doesn't fit in the place of ", pair.input);
+    std::vector<bool> seen(values.size(), false);
+    for (const InPlace &pair : in_place) {
+        if (pair.output >= values.size() || pair.input >= values.size())
+            fail(TN_INTERNAL, "plan: in-place offer out of range");
+        if (seen[pair.output]) fail(TN_INTERNAL, "plan: two offers for value ", pair.output);
+        seen[pair.output] = true;
+        bool found = false;
+        for (auto at = std::lower_bound(written.begin(), written.end(), std::pair(pair.output, 0u));
+             at != written.end() && at->first == pair.output && !found; ++at) {
+            found = std::binary_search(read.begin(), read.end(), std::pair(pair.input, at->second));
+        }
+        if (!found) fail(TN_INTERNAL, "plan: in-place offer ", pair.output, " at ", pair.input, " isn't of one group");
+        const ValueView &output = values[pair.output], &input = values[pair.input];
+        if (output.info == nullptr || input.info == nullptr || input.is_broadcast() ||
+            output.extent() > input.extent()) {
+            fail(TN_INTERNAL, "plan: value ", pair.output, " doesn't fit in the place of ", pair.input);
+        }
     }
 }
 
