@@ -27,8 +27,8 @@ constexpr int64_t k_width = 64;
 
 /// A chain with residuals, cut by weights into stretches of `length` nodes on devices 0, 1, ... in turn.
 struct Problem {
+    std::vector<uint32_t> device_of;  // per value: of a weight, else k_no_value; filled as the graph is built
     Graph graph;
-    std::vector<uint32_t> device_of;  // per value: of a weight, else k_no_value
     ValueTable values;
     SupportTable support;
     MemoryReach reach;
