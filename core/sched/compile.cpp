@@ -97,7 +97,7 @@ private:
 
     uint32_t add_slot(const Value &v, Storage storage) {
         out_->slots.push_back({v.type, v.shape, v.name.c_str(), storage});
-        if (v.constant) out_->constants.push_back({uint32_t(out_->slots.size() - 1), v.constant.get()});
+        if (v.constant) out_->constants.push_back({uint32_t(out_->slots.size() - 1), v.constant});
         return uint32_t(out_->slots.size() - 1);
     }
 
@@ -191,7 +191,7 @@ private:
         }
         const auto &nodes = split_.segments[s].nodes;
         segment.label = graph_.nodes()[nodes.front()].name;
-        if (nodes.size() > 1) segment.label += " ... " + graph_.nodes()[nodes.back()].name;
+        if (nodes.size() > 1) segment.label += fmt::format(" ... {}", graph_.nodes()[nodes.back()].name);
         auto plan = Plan::prepare(device, segment.lowering->graph().view());
         if (!plan.ok())
             return Status(plan.status()).in(fmt::format("segment {} ({}) on {}", s, segment.label, device->name()));

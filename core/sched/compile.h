@@ -60,7 +60,7 @@ struct Compiled {
     std::vector<CompiledSegment> segments;
     struct Constant {
         uint32_t slot;
-        const std::vector<std::byte> *bytes;  // of the graph or of `formulas`
+        const std::span<const std::byte> *bytes;  // of the graph or of `formulas`
     };
     std::vector<Constant> constants;  // to be written once the io memory is there
     uint64_t plans = 0;               // how many were prepared

@@ -34,7 +34,7 @@ uint32_t Lowering::add(NodeId id) {
     for (ValueId value : node.inputs) inputs.push_back(local(value));
     for (ValueId value : node.outputs) outputs.push_back(local(value));
     nodes_.push_back(id);
-    return abi_.add_node(node, std::move(inputs), std::move(outputs));
+    return abi_.add_node(node, inputs, outputs);
 }
 
 uint32_t Lowering::add(NodeId id, const Decomposition &formula) {
@@ -69,7 +69,7 @@ uint32_t Lowering::add(NodeId id, const Decomposition &formula) {
         for (ValueId value : part.inputs) inputs.push_back(value == k_no_value ? TN_NONE : numbers[value]);
         for (ValueId value : part.outputs) outputs.push_back(numbers[value]);
         nodes_.push_back(id);
-        abi_.add_node(part, std::move(inputs), std::move(outputs));
+        abi_.add_node(part, inputs, outputs);
     }
     return first;
 }
