@@ -16,20 +16,24 @@ uint32_t AbiGraph::add_value(const Value &value, uint32_t flags, uint32_t view_o
     return uint32_t(values_.size() - 1);
 }
 
-uint32_t AbiGraph::add_node(const Node &node, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs) {
+uint32_t AbiGraph::add_node(const Node &node, std::span<const uint32_t> inputs, std::span<const uint32_t> outputs) {
     tn_node out{};
     out.struct_size = TN_SIZE_NODE;
     out.op = node.op;
     out.precision = uint32_t(node.precision);
     out.params = node.params.data();
-    const auto &in = operands_.emplace_back(std::move(inputs));
-    out.inputs = in.data();
-    out.input_count = uint32_t(in.size());
-    const auto &results = operands_.emplace_back(std::move(outputs));
-    out.outputs = results.data();
-    out.output_count = uint32_t(results.size());
+    out.input_count = uint32_t(inputs.size());
+    out.output_count = uint32_t(outputs.size());
+    operands_.append(inputs);
+    operands_.append(outputs);
     nodes_.push_back(out);
     return uint32_t(nodes_.size() - 1);
+}
+
+void AbiGraph::reserve(size_t values, size_t nodes, size_t operands) {
+    values_.reserve(values);
+    nodes_.reserve(nodes);
+    operands_.reserve(operands);
 }
 
 uint32_t AbiGraph::add_buffer_type(const tn_buffer_type_info &info) {
@@ -46,10 +50,18 @@ void AbiGraph::clear() {
     values_.clear();
     nodes_.clear();
     operands_.clear();
+    linked_nodes_ = linked_operands_ = 0;
     buffer_types_.clear();
 }
 
 const tn_graph &AbiGraph::view() {
+    if (linked_to_ != operands_.data()) linked_nodes_ = linked_operands_ = 0, linked_to_ = operands_.data();
+    for (; linked_nodes_ < nodes_.size(); ++linked_nodes_) {
+        tn_node &node = nodes_[linked_nodes_];
+        node.inputs = linked_to_ + linked_operands_;
+        node.outputs = node.inputs + node.input_count;
+        linked_operands_ += size_t(node.input_count) + node.output_count;
+    }
     view_ = {};
     view_.struct_size = TN_SIZE_GRAPH;
     view_.values = values_.data();

@@ -12,7 +12,7 @@ class Decomposer {
 public:
     Decomposer(const Graph &graph, const Node &node) : graph_(graph), node_(node) {
         builder_.set_precision(node.precision);
-        builder_.set_scope(node.name + "/");
+        builder_.set_scope(fmt::format("{}/", node.name));
         for (ValueId id : node.inputs) local_.push_back(id == k_no_value ? k_no_value : operand(id));
     }
 
@@ -34,6 +34,8 @@ public:
             if (why_none) *why_none = status.message();
             return std::optional<Decomposition>();
         }
+        out_.graph = graph_;
+        out_.memory = std::move(builder_.memory_);
         out_.values = std::move(builder_.values_);
         out_.nodes = std::move(builder_.nodes_);
         return std::optional(std::move(out_));
@@ -47,7 +49,7 @@ private:
         leaf.offset = 0;
         leaf.producer = k_no_value;
         out_.operands.push_back(id);
-        return builder_.add_value(std::move(leaf));
+        return builder_.add_value(leaf);
     }
 
     /// The outputs in the builder; none where the op has no formula.

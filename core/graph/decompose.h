@@ -10,10 +10,12 @@
 namespace tenon {
 
 /// Values and nodes of one node's formula, numbered apart from the graph. The first values stand for the node's
-/// operands; views of those lie in the operand's bytes.
+/// operands; views of those lie in the operand's bytes. Holds all that its values and nodes point to.
 struct Decomposition {
-    std::vector<Value> values;
-    std::vector<Node> nodes;
+    Graph graph;   // what the operands point to
+    Arena memory;  // what the rest points to
+    FlatArray<Value> values;
+    FlatArray<Node> nodes;
     std::vector<ValueId> operands;  // the graph's value behind each of the first values
     std::vector<ValueId> results;  // per output of the node, contiguous and made by a node of its own; k_no_value where
                                    // the output is an input changed in place

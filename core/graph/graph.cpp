@@ -5,7 +5,12 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "base/no_throw.h"
 #include "graph/hash.h"
+#include "graph/name_index.h"
 #include "graph/op_contract.h"
 
 namespace tenon {
@@ -38,12 +43,40 @@ const OpInfo *find_op(const OpSet *ops, std::string_view name) {
     return standard || !ops ? standard : ops->find(name);
 }
 
-ValueId Graph::find(std::string_view value_name) const {
-    for (ValueId id = 0; id < values().size(); ++id)
-        if (values()[id].name == value_name &&
-            (values()[id].view_of == k_no_value || values()[id].producer != k_no_value))
-            return id;
-    return k_no_value;
+Graph::Body::~Body() {
+    delete index.load(std::memory_order_relaxed);
+}
+
+namespace {
+
+/// Null where there is no memory for one.
+std::unique_ptr<const NameIndex> index_names(std::span<const Value> values) {
+    std::unique_ptr<NameIndex> index;
+    const Status status = no_throw([&] {
+        index = std::make_unique<NameIndex>(values, size_t(std::ranges::count_if(values, has_own_name)));
+        return Status();
+    });
+    if (!status.ok()) return nullptr;
+    for (ValueId id = 0; id < values.size(); ++id)
+        if (has_own_name(values[id])) index->insert(id);
+    return index;
+}
+
+}  // namespace
+
+ValueId Graph::find(std::string_view value_name) const noexcept {
+    const NameIndex *index = body_->index.load(std::memory_order_acquire);
+    if (!index) {
+        std::unique_ptr<const NameIndex> made = index_names(values());
+        if (!made) {
+            const auto found = std::ranges::find_if(
+                values(), [&](const Value &value) { return has_own_name(value) && value.name == value_name; });
+            return found == values().end() ? k_no_value : ValueId(found - values().begin());
+        }
+        // Of several threads that make one at once, the first one's stays.
+        if (body_->index.compare_exchange_strong(index, made.get(), std::memory_order_acq_rel)) index = made.release();
+    }
+    return index->find(value_name);
 }
 
 const OpInfo &Graph::op(const Node &node) const {
@@ -52,21 +85,42 @@ const OpInfo &Graph::op(const Node &node) const {
 
 namespace {
 
+/// Collects small pieces, since a call into the hash takes longer than it takes to hash one.
 class Hasher {
 public:
     Hasher() { XXH3_128bits_reset(&state_); }
     void bytes(const void *data, size_t size) {
         number(size);
-        XXH3_128bits_update(&state_, data, size);
+        raw(data, size);
     }
-    void number(uint64_t value) { XXH3_128bits_update(&state_, &value, sizeof value); }
-    GraphHash digest() const {
+    void number(uint64_t value) { raw(&value, sizeof value); }
+    GraphHash digest() {
+        flush();
         const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
         return {hash.high64, hash.low64};
     }
 
 private:
+    void raw(const void *data, size_t size) {
+        if (size == 0) return;
+        if (size > sizeof buffer_ - filled_) {
+            flush();
+            if (size > sizeof buffer_) {
+                XXH3_128bits_update(&state_, data, size);
+                return;
+            }
+        }
+        std::memcpy(buffer_ + filled_, data, size);
+        filled_ += size;
+    }
+    void flush() {
+        XXH3_128bits_update(&state_, buffer_, filled_);
+        filled_ = 0;
+    }
+
     XXH3_state_t state_;
+    size_t filled_ = 0;
+    std::byte buffer_[4096];
 };
 
 }  // namespace
@@ -98,12 +152,12 @@ GraphHash hash_structure(std::span<const Value> values, std::span<const Node> no
     return hash.digest();
 }
 
-GraphHash hash_names(std::span<const Value> values, std::span<const Node> nodes) {
+GraphHash hash_names(std::span<const Value> values, std::span<const ValueId> leaves, std::span<const Node> nodes) {
     Hasher hash;
-    for (const Value &value : values)
-        if (value.view_of == k_no_value && value.producer == k_no_value)
-            hash.bytes(value.name.data(), value.name.size());
-    for (const Node &node : nodes) hash.bytes(node.name.data(), node.name.size());
+    auto add = [&](std::string_view name) { hash.bytes(name.data(), name.size()); };
+    for (ValueId id : leaves) add(values[id].name);
+    hash.number(nodes.size());
+    for (const Node &node : nodes) add(node.name);
     return hash.digest();
 }
 

@@ -1,4 +1,4 @@
-// The 128-bit hash of a graph's structure.
+// The 128-bit hashes of a graph, and its ops.
 #pragma once
 
 #include "tenon/graph.h"
@@ -7,6 +7,7 @@ namespace tenon {
 
 GraphHash hash_structure(std::span<const Value> values, std::span<const Node> nodes, std::span<const ValueId> outputs,
                          const OpSet *ops);
+GraphHash hash_names(std::span<const Value> values, std::span<const ValueId> leaves, std::span<const Node> nodes);
 
 GraphHash hash_names(std::span<const Value> values, std::span<const Node> nodes);
 

@@ -17,7 +17,7 @@ namespace tenon {
 struct OpCall {
     const OpInfo &op;
     std::span<const Value *const> inputs;  // null where an optional input is absent
-    const ParamBlob &params;
+    ParamView params;
     std::optional<DType> requested_type;  // copy: the type to copy to
     Precision precision;
 

@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "base/no_throw.h"
 #include "tenon/graph.h"
 
 namespace tenon {
@@ -17,10 +18,7 @@ std::string operand(const Graph &graph, ValueId id) {
     return text;
 }
 
-}  // namespace
-
-std::string to_text(const Graph &graph) {
-    std::string text;
+void write(const Graph &graph, std::string &text) {
     for (const Node &node : graph.nodes()) {
         auto out = std::back_inserter(text);
         for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -30,7 +28,17 @@ std::string to_text(const Graph &graph) {
             fmt::format_to(out, "{}{}", i ? ", " : "", operand(graph, node.inputs[i]));
         text += ")\n";
     }
-    return text;
+}
+
+}  // namespace
+
+std::string to_text(const Graph &graph) noexcept {
+    std::string text;
+    const Status status = no_throw([&] {
+        write(graph, text);
+        return Status();
+    });
+    return status.ok() ? std::move(text) : std::string();
 }
 
 }  // namespace tenon

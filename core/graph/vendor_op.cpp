@@ -105,8 +105,7 @@ Result<ParamBlob> read_params(const OpInfo &op, const void *params) {
 /// A composite is taken apart at once, since a decomposition holds primitives only. Its operands are checked as in a
 /// graph: formulas rely on that.
 Result<std::vector<ValueId>> add_composite(Sink &sink, const OpInfo &op, const OpContract &contract,
-                                           std::span<const ValueId> inputs, const ParamBlob &params,
-                                           Precision precision) {
+                                           std::span<const ValueId> inputs, ParamView params, Precision precision) {
     std::vector<Value> copies;
     std::vector<const Value *> operands;
     copies.reserve(inputs.size());

@@ -100,7 +100,7 @@ private:
         TENON_ASSIGN(const Storage storage, out_->areas->add(kind, device, bytes, v.name));
         out_->stored.push_back({v.type, v.shape, v.name.c_str(), storage, {}});
         const auto number = uint32_t(out_->stored.size() - 1);
-        if (v.constant) out_->constants.push_back({number, v.constant.get()});
+        if (v.constant) out_->constants.push_back({number, v.constant});
         return number;
     }
 

@@ -63,7 +63,7 @@ struct Compiled {
     std::vector<bool> awaited;  // per segment: another device waits for its end
     struct Constant {
         uint32_t stored;
-        const std::vector<std::byte> *bytes;  // of the graph or of `formulas`
+        const std::span<const std::byte> *bytes;  // of the graph or of `formulas`
     };
     std::vector<Constant> constants;
     std::vector<ValueId> leaves;  // weights and states, in the order of `tensors`

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "tenon/abi.h"
+#include "tenon/arena.h"
 #include "tenon/dtype.h"
 #include "tenon/op_set.h"
 #include "tenon/ops.h"
@@ -28,48 +32,76 @@ inline constexpr uint32_t k_no_value = TN_NONE;
 enum class Precision : uint32_t { fast = TN_PRECISION_FAST, exact = TN_PRECISION_EXACT };
 
 /// A tensor in a graph. Views (reshape, slice, permute, broadcast, and outputs that must lie where an input lies) are
-/// values that name the base whose bytes they share; no node makes them.
+/// values that name the base whose bytes they share; no node makes them. Plain data: what it points to lies in the
+/// memory of the graph (builder, decomposition) that it was read from, and is valid as long as that.
 struct Value {
     DType type = DType::f32;
-    Shape shape;
-    std::array<int64_t, TN_MAX_RANK> stride_bytes{};
     uint32_t flags = 0;            // TN_VALUE_
     ValueId view_of = k_no_value;  // a base, never itself a view
-    uint64_t offset = 0;           // bytes from the base's element 0
     NodeId producer = k_no_value;  // the node that writes it; none for inputs, weights, states and pure views
-    std::string name;
-    std::shared_ptr<const std::vector<std::byte>> constant;  // a constant's bytes; null for all else
+    uint64_t offset = 0;           // bytes from the base's element 0
+    Shape shape;
+    std::array<int64_t, TN_MAX_RANK> stride_bytes{};
+    Name name;
+    const std::span<const std::byte> *constant = nullptr;  // a constant's bytes; null for all else
 };
 
-/// An op's params struct, in 8-aligned storage; empty where the op has none.
+/// An op's params struct as read from somewhere, 8-aligned; empty where the op has none. Points to memory of others.
+class ParamView {
+public:
+    ParamView() = default;
+    ParamView(const void *params, uint64_t bytes) : data_(bytes ? params : nullptr), bytes_(bytes) {}
+    /// Takes a struct with head whose struct_size says how much of it counts.
+    template <class T>
+    static ParamView of(const T &params) {
+        return ParamView(&params, params.struct_size);
+    }
+
+    const void *data() const { return data_; }
+    std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(data_), bytes_}; }
+    template <class T>
+    const T &as() const {
+        return *static_cast<const T *>(data_);
+    }
+
+private:
+    const void *data_ = nullptr;
+    uint64_t bytes_ = 0;
+};
+
+/// The same with storage of its own: what callers hand to a builder. Takes no heap for params of usual size.
 class ParamBlob {
 public:
     ParamBlob() = default;
-    /// Takes a struct with head whose struct_size says how much of it counts.
     template <class T>
     static ParamBlob of(const T &params) {
         return ParamBlob(&params, params.struct_size);
     }
+    /// Throws std::bad_alloc for params of more than 64 bytes.
     ParamBlob(const void *params, uint64_t bytes);
 
-    const void *data() const { return words_.empty() ? nullptr : words_.data(); }
-    std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)); }
+    operator ParamView() const { return ParamView(data(), count_ * sizeof(uint64_t)); }
+    const void *data() const { return count_ == 0 ? nullptr : count_ <= near_.size() ? near_.data() : far_.data(); }
+    std::span<const std::byte> bytes() const { return ParamView(*this).bytes(); }
     template <class T>
     const T &as() const {
-        return *reinterpret_cast<const T *>(words_.data());
+        return *static_cast<const T *>(data());
     }
 
 private:
-    std::vector<uint64_t> words_;
+    size_t count_ = 0;  // words; the last one is filled up with zeros
+    std::array<uint64_t, 8> near_{};
+    std::vector<uint64_t> far_;
 };
 
+/// An op over values. Plain data, as Value is.
 struct Node {
     uint32_t op = 0;
     Precision precision = Precision::fast;
-    std::vector<ValueId> inputs;  // k_no_value where an optional input is absent
-    std::vector<ValueId> outputs;
-    ParamBlob params;
-    std::string name;  // "blk.3.attn_q"; what pins are matched against
+    std::span<const ValueId> inputs;  // k_no_value where an optional input is absent
+    std::span<const ValueId> outputs;
+    ParamView params;
+    Name name;  // "blk.3.attn_q"; what pins are matched against
 };
 
 struct GraphHash {
@@ -77,7 +109,11 @@ struct GraphHash {
     auto operator<=>(const GraphHash &) const = default;
 };
 
-/// A frozen graph: never changed by anyone. Copies share one body; any thread.
+class NameIndex;
+struct OutputSpec;
+
+/// A frozen graph: never changed by anyone. Copies share one body, which holds all that values and nodes point to. Any
+/// thread. Nothing here throws or walks by recursion, so that graphs may have millions of nodes.
 class Graph {
 public:
     std::span<const Value> values() const { return body_->values; }
@@ -85,34 +121,46 @@ public:
     /// In the order in which they were declared.
     std::span<const ValueId> inputs() const { return body_->inputs; }
     std::span<const ValueId> outputs() const { return body_->outputs; }
+    /// Values that no node writes and that are no views: inputs, weights, states and constants, in order.
+    std::span<const ValueId> leaves() const { return body_->leaves; }
     /// Of structure: ops by name, params, types, shapes, strides, aliasing, flags, precision; no names, no addresses.
+    /// Graphs with equal hashes are placed, split and planned alike, as long as no name plays a part.
     GraphHash hash() const { return body_->hash; }
+    /// Of names: those of the leaves (inputs, weights, states, constants) and of the nodes, both in order. Graphs that
+    /// are equal in this and in `hash` find the same tensors and are met by the same pins.
     GraphHash names() const { return body_->names; }
+    /// Per value what `base` answers: flat, for passes over all operands.
+    std::span<const ValueId> bases() const { return body_->bases; }
     /// The value without views: itself, or the base that it shares bytes with.
-    ValueId base(ValueId id) const { return values()[id].view_of == k_no_value ? id : values()[id].view_of; }
-    /// k_no_value where there is none.
-    ValueId find(std::string_view value_name) const;
+    ValueId base(ValueId id) const { return body_->bases[id]; }
+    /// The first leaf or node's output of that name; k_no_value where there is none. The first call makes an index of
+    /// all names, the others take constant time; where there is no memory for one, all names are looked through.
+    ValueId find(std::string_view value_name) const noexcept;
     const OpInfo &op(const Node &node) const;
 
 private:
     friend class GraphBuilder;
     struct Body {
-        std::vector<Value> values;
-        std::vector<Node> nodes;
-        std::vector<ValueId> inputs, outputs;
-        GraphHash hash;
-        GraphHash names;
+        Body() = default;
+        ~Body();
+        Arena memory;
+        FlatArray<Value> values;
+        FlatArray<Node> nodes;
+        FlatArray<ValueId> bases, leaves, inputs, outputs;
+        GraphHash hash, names;
         const OpSet *ops = nullptr;
         std::shared_ptr<const void> ops_owner;
+        mutable std::atomic<const NameIndex *> index = nullptr;  // owned; made by the first find
     };
     std::shared_ptr<const Body> body_;
 };
 
-/// One line a node: outputs, op, params, inputs, types and shapes.
-std::string to_text(const Graph &graph);
+/// One line a node: outputs, op, params, inputs, types and shapes. Empty where there is no memory for the text.
+std::string to_text(const Graph &graph) noexcept;
 
 /// Builds a graph. The first failure is kept and answered by `finish`; calls after it do nothing, so that model code
-/// reads as formulas. Shapes as in OPS.md; row-major. One thread.
+/// reads as formulas. Nothing here throws: no memory is such a failure too. Shapes as in OPS.md; row-major. What a
+/// value or node points to stays where it is while the graph grows, and lies in the graph afterwards. One thread.
 class GraphBuilder {
 public:
     /// `ops` adds a registry's vendor ops; `owner` keeps it alive as long as graphs made here.
@@ -138,6 +186,8 @@ public:
 
     /// A node with one output. `name` is the node's and its output's; empty: the op's name and a number.
     ValueId node(uint32_t op, std::vector<ValueId> inputs, ParamBlob params = {}, std::string name = {});
+    /// `{a, b}` where no vector is at hand.
+    ValueId node(uint32_t op, std::initializer_list<ValueId> inputs, ParamBlob params = {}, std::string name = {});
     /// With any number of outputs.
     std::vector<ValueId> nodes(uint32_t op, std::vector<ValueId> inputs, ParamBlob params = {}, std::string name = {});
     /// By name, vendor ops too.
@@ -167,31 +217,44 @@ public:
     /// Someone reads it after the run.
     void output(ValueId x);
 
+    /// Valid until the next value is added; what it points to longer.
     const Value &value(ValueId id) const { return values_[id]; }
     bool failed() const { return !status_.ok(); }
-    /// Freezes: the graph, or the first failure.
+    /// Freezes: the graph, or the first failure. Linear in values, nodes and operands.
     Result<Graph> finish() &&;
 
 private:
     friend class Decomposer;
+    template <class Answer, class Body>
+    Answer guarded(Answer otherwise, Body &&body) noexcept;
     ValueId fail(Status status);
-    ValueId add_value(Value value);
-    ValueId add_leaf(std::string name, DType type, const Shape &shape, uint32_t flag);
+    ValueId add_value(const Value &value);
+    std::optional<Value> make_value(Name name, DType type, const Shape &shape);
+    ValueId add_leaf(std::string_view name, DType type, const Shape &shape, uint32_t flag) noexcept;
     ValueId add_view(ValueId x, const Shape &shape, std::span<const int64_t> strides, uint64_t offset);
     bool known(ValueId id);
-    std::vector<ValueId> add_node(const OpInfo *op, std::vector<ValueId> inputs, ParamBlob params, std::string name,
-                                  std::optional<DType> type = {});
-    Status broadcast_inputs(uint32_t op, std::vector<ValueId> &inputs);
-    std::string auto_name(std::string name, std::string_view op) const;
+    std::span<const ValueId> add_node(const OpInfo *op, std::span<const ValueId> inputs, ParamView params,
+                                      std::string_view name, std::optional<DType> type = {});
+    Status add_outputs(Node &node, std::span<const OutputSpec> specs);
+    ValueId add_one(const OpInfo *op, std::span<const ValueId> inputs, ParamView params, std::string_view name,
+                    std::optional<DType> type = {}) noexcept;
+    ValueId add_one(uint32_t op, std::span<const ValueId> inputs, ParamView params, std::string_view name) noexcept;
+    ValueId add_one(uint32_t op, std::initializer_list<ValueId> inputs, ParamView params, std::string_view name) {
+        return add_one(op, std::span(inputs.begin(), inputs.size()), params, name);
+    }
+    Status broadcast_inputs(uint32_t op, std::span<ValueId> inputs);
+    Name node_name(std::string_view name, std::string_view op);
+    Status check_leaves() const;
 
     const OpSet *ops_;
     std::shared_ptr<const void> owner_;
     Precision precision_ = Precision::fast;
     std::string scope_;
     Status status_;
-    std::vector<Value> values_;
-    std::vector<Node> nodes_;
-    std::vector<ValueId> inputs_, outputs_;
+    Arena memory_;
+    FlatArray<Value> values_;
+    FlatArray<Node> nodes_;
+    FlatArray<ValueId> bases_, leaves_, inputs_, outputs_;
 };
 
 }  // namespace tenon

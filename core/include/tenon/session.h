@@ -59,11 +59,11 @@ struct TensorHome {
 };
 
 struct SessionOptions {
-    std::vector<Pin> pins;
-    std::vector<BufferType> compute_in;  // one for each device, which must support it; empty: the devices' defaults
-    uint32_t slots = 1;                  // runs that may be in flight at once; at least 1
-    uint32_t cached_executables = 64;    // kept for `prepare` to find again, the last used ones
-    LogFunction log;                     // called from any thread; default: stderr, warnings and errors only
+    std::vector<Pin> pins = {};
+    std::vector<BufferType> compute_in = {};  // one for each device, which must support it; empty: devices' defaults
+    uint32_t slots = 1;                       // runs that may be in flight at once; at least 1
+    uint32_t cached_executables = 64;         // kept for `prepare` to find again, the last used ones
+    LogFunction log = {};                     // called from any thread; default: stderr, warnings and errors only
 };
 
 /// What has been made so far; all only rise. A steady loop raises none of them but `runs`, `copies` and
