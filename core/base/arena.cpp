@@ -1,6 +1,19 @@
 #include "tenon/arena.h"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace tenon {
+
+void advise_huge_pages([[maybe_unused]] void *block, [[maybe_unused]] size_t bytes) noexcept {
+#ifdef __linux__
+    // Whole huge pages only: what else lies in the first and last of them isn't ours to speak for. A refusal is no loss.
+    const uintptr_t start = (reinterpret_cast<uintptr_t>(block) + k_huge_page - 1) & ~(k_huge_page - 1);
+    const uintptr_t end = (reinterpret_cast<uintptr_t>(block) + bytes) & ~(k_huge_page - 1);
+    if (start < end) (void)madvise(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
+#endif
+}
 
 void *Arena::take_from_new(size_t bytes) {
     constexpr size_t first = 512, largest = size_t(1) << 20;

@@ -284,6 +284,10 @@ Result<Graph> GraphBuilder::finish() && {
         auto body = std::make_shared<Graph::Body>();
         body->hash = hash_structure(values_, nodes_, outputs_, ops_);
         body->names = hash_names(values_, leaves_, nodes_);
+        body->flags.reserve(values_.size());
+        for (const Value &value : values_) body->flags.push_back(value.flags);
+        for (const Node &node : nodes_)
+            for (ValueId output : node.outputs) body->changes_in_place |= bases_[output] != output;
         body->memory = std::move(memory_);
         body->values = std::move(values_);
         body->nodes = std::move(nodes_);

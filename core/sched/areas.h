@@ -8,6 +8,7 @@
 
 #include "sched/memory.h"
 #include "sched/reach.h"
+#include "tenon/arena.h"
 #include "tenon/schedule.h"
 
 namespace tenon {
@@ -36,11 +37,13 @@ public:
 
     explicit Areas(const DeviceSet &devices) : devices_(devices), areas_(devices.count()) {}
 
+    /// Makes room for as much as the arenas of the devices in `placed` (per value: where it lies) can have to hold.
+    void expect(std::span<const Assignment> placed);
     /// Something that nobody has touched yet. out_of_memory: larger than a buffer can be there; `name` is for the text.
     Result<Storage> add(Storage::Kind kind, uint32_t device, uint64_t bytes, std::string_view name);
     /// It lives at this time too. Storage that is in no area is left alone.
     void touch(const Storage &storage, uint32_t time);
-    void offer(const InPlaceOffer &offer) { offers_.push_back(offer); }
+    void offer(const InPlaceOffer &offer);
     /// Accepts what offers it can, and gives everything its place. out_of_memory: larger than any address.
     Status plan();
 
@@ -48,15 +51,21 @@ public:
     MemoryPlace place(const Storage &storage) const;
     const MemoryPlan &memory(Storage::Kind kind, uint32_t device) const { return area(kind, device).plan; }
     std::span<const Interval> intervals(Storage::Kind kind, uint32_t device) const {
-        return area(kind, device).intervals;
+        const auto &intervals = area(kind, device).intervals;
+        return {intervals.data(), intervals.size()};
     }
     MemoryArea summary(Storage::Kind kind, uint32_t device) const;
 
 private:
+    struct Offer {
+        uint32_t output, input;  // intervals
+        uint32_t time;
+    };
     struct Area {
-        std::vector<Interval> intervals;
+        FlatArray<Interval> intervals;
+        FlatArray<Offer> offers;
         /// Per interval: the one in whose place it lies. Empty while nothing was merged.
-        std::vector<uint32_t> lies_in;
+        LargeVector<uint32_t> lies_in;
         std::vector<bool> given;  // its own place has been passed on, which happens once
         MemoryPlan plan;
     };
@@ -66,12 +75,11 @@ private:
     const Area &area(Storage::Kind kind, uint32_t device) const {
         return areas_[device][size_t(kind) - size_t(Storage::Kind::arena)];
     }
-    void accept(const InPlaceOffer &offer);
+    static void accept(Area &there, const Offer &offer);
     Status plan_area(Area &area, uint32_t device);
 
     const DeviceSet &devices_;
     std::vector<std::array<Area, 3>> areas_;
-    std::vector<InPlaceOffer> offers_;
 };
 
 }  // namespace tenon

@@ -107,6 +107,7 @@ private:
     /// One for each base value of the graph and each copy.
     Status store_values() {
         const auto count = ValueId(graph_.values().size());
+        out_->areas->expect(placed_.placement.values);
         out_->stored_of_value.assign(count, k_no_value);
         for (ValueId id = 0; id < count; ++id) {
             if (!values_.is_base(id)) continue;
@@ -309,9 +310,9 @@ private:
     std::vector<tn_buffer_type_info> infos_;  // of in_.bound.types: described once, at addresses that stay
     PlacedGraph placed_;
     Split split_;
-    std::vector<uint32_t> writer_;    // per base value: the segment that makes it
-    std::vector<uint8_t> traits_;     // per base value
-    std::vector<uint32_t> stand_in_;  // per value: the copy that the segment at hand reads; empty without copies
+    LargeVector<uint32_t> writer_;    // per base value: the segment that makes it
+    LargeVector<uint8_t> traits_;     // per base value
+    LargeVector<uint32_t> stand_in_;  // per value: the copy that the segment at hand reads; empty without copies
     std::vector<uint32_t> now_;       // per device: its clock
     struct {
         uint32_t device = k_no_value;

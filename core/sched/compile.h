@@ -56,8 +56,8 @@ struct Compiled {
     BoundTypes bound;
     Order order;
     std::unique_ptr<Areas> areas;
-    std::vector<Stored> stored;
-    std::vector<uint32_t> stored_of_value;  // per value of the graph: its base's
+    LargeVector<Stored> stored;
+    LargeVector<uint32_t> stored_of_value;  // per value of the graph: its base's
     std::vector<uint32_t> stored_of_copy;   // per copy of the schedule
     std::vector<CompiledSegment> segments;
     std::vector<bool> awaited;  // per segment: another device waits for its end

@@ -15,8 +15,8 @@ struct Problem {
     Problem(Problem &&) = default;  // not copied: `items` may look at `owned`
 
     std::span<const Interval> items;
-    std::vector<uint32_t> ids;  // per item, its number in what the caller gave; empty: the same
-    std::vector<Interval> owned;
+    LargeVector<uint32_t> ids;  // per item, its number in what the caller gave; empty: the same
+    LargeVector<Interval> owned;
     uint32_t times = 0;
     uint64_t grain = 1;           // the smallest alignment
     bool whole_grains = true;     // all sizes are multiples of it
@@ -28,8 +28,8 @@ struct Problem {
 };
 
 /// Times that are far apart become their ranks among all `first`s: whether two intervals overlap stays the same.
-void make_times_dense(std::vector<Interval> &intervals) {
-    std::vector<uint32_t> times;
+void make_times_dense(LargeVector<Interval> &intervals) {
+    LargeVector<uint32_t> times;
     times.reserve(intervals.size());
     for (const Interval &interval : intervals) times.push_back(interval.first);
     std::ranges::sort(times);
@@ -44,10 +44,10 @@ void make_times_dense(std::vector<Interval> &intervals) {
 
 /// Sorts `problem.items` by `first`, stably, with one counter a time.
 void sort_by_first(Problem &problem) {
-    std::vector<uint32_t> start(size_t(problem.times) + 1);
+    LargeVector<uint32_t> start(size_t(problem.times) + 1);
     for (const Interval &item : problem.items) ++start[item.first + 1];
     std::partial_sum(start.begin(), start.end(), start.begin());
-    std::vector<Interval> sorted(problem.items.size());
+    LargeVector<Interval> sorted(problem.items.size());
     problem.ids.resize(problem.items.size());
     for (uint32_t i = 0; i < problem.items.size(); ++i) {
         const uint32_t to = start[problem.items[i].first]++;
@@ -105,7 +105,7 @@ Problem mirrored(const Problem &problem) {
 
 /// The largest sum of live bytes, each size rounded up to `grain`.
 uint64_t largest_live_sum(const Problem &problem, uint64_t grain) {
-    std::vector<uint64_t> dying(problem.times);  // bytes whose last time it is
+    LargeVector<uint64_t> dying(problem.times);  // bytes whose last time it is
     uint64_t live = 0, most = 0;
     uint32_t now = 0;
     for (const Interval &item : problem.items) {
@@ -123,7 +123,7 @@ std::optional<MemoryPlan> place_by_time(const Problem &problem, uint64_t expecte
     MemoryPlan plan;
     plan.places.resize(problem.items.size());
     FreeSpace space(problem.grain, problem.limit, expected);
-    std::vector<uint32_t> dying(problem.times, FreeSpace::k_none);  // per time, the blocks that are free after it
+    LargeVector<uint32_t> dying(problem.times, FreeSpace::k_none);  // per time, the blocks that are free after it
     uint32_t now = 0;
     for (size_t i = 0; i < problem.items.size(); ++i) {
         const Interval &item = problem.items[i];
@@ -258,17 +258,18 @@ private:
 
     const Problem &problem_;
     // before_[starts_[i]] up to before_[starts_[i + 1]]: the earlier items that live when item i begins.
-    std::vector<uint32_t> before_, starts_;
-    std::vector<MemoryPlace> places_;  // per item
+    LargeVector<uint32_t> before_, starts_;
+    LargeVector<MemoryPlace> places_;  // per item
     std::vector<Placed> around_;
 };
 
 /// Item numbers by falling size class of `weight`, window by window: so that what lies together is placed together, and
 /// a large graph's order costs a small graph's time for each node.
 template <class Weight>
-std::vector<uint32_t> falling_order(std::span<const Interval> items, Weight &&weight) {
+LargeVector<uint32_t> falling_order(std::span<const Interval> items, Weight &&weight) {
     constexpr uint32_t window = 4096;
-    std::vector<uint32_t> start(k_size_classes + 1), order(items.size());
+    std::vector<uint32_t> start(k_size_classes + 1);
+    LargeVector<uint32_t> order(items.size());
     auto place = [&](uint32_t i) { return k_size_classes - 1 - size_class(weight(items[i])); };
     for (uint32_t from = 0; from < items.size(); from += window) {
         const uint32_t to = uint32_t(std::min<size_t>(items.size(), size_t(from) + window));

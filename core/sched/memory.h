@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "tenon/arena.h"
+
 namespace tenon {
 
 /// Something that needs `bytes` from time `first` to time `last`, both included (UINT32_MAX: to the end). Times only
@@ -24,7 +26,7 @@ struct MemoryPlace {
 };
 
 struct MemoryPlan {
-    std::vector<MemoryPlace> places;    // one per interval
+    LargeVector<MemoryPlace> places;    // one per interval
     std::vector<uint64_t> chunk_bytes;  // the end of the highest interval of each chunk; empty: nothing needs room
     uint64_t bytes = 0;                 // the sum over the chunks
     uint64_t lower_bound_bytes = 0;     // the largest sum of bytes that live at once: no plan needs less

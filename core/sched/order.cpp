@@ -151,8 +151,8 @@ private:
     const Placement &placement_;
     Split &split_;
     Order out_;
-    std::vector<Use> uses_;  // per value
-    std::vector<Reader> readers_;
+    LargeVector<Use> uses_;  // per value
+    LargeVector<Reader> readers_;
     std::vector<uint32_t> edges_;  // of the segment at hand
 };
 

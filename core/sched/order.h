@@ -28,21 +28,21 @@ public:
         ValueId base;
         uint32_t segment;
     };
-    const std::vector<ForeignUse> &foreign_uses() const { return foreign_uses_; }
+    std::span<const ForeignUse> foreign_uses() const { return foreign_uses_; }
     /// States, each with a device that uses it.
     struct StateUse {
         ValueId base;
         uint32_t device;
     };
-    const std::vector<StateUse> &state_uses() const { return state_uses_; }
+    std::span<const StateUse> state_uses() const { return state_uses_; }
     /// A state is used by more than one device: then a run can't start before the one before has ended.
     bool shares_states() const { return shares_states_; }
 
 private:
     friend class Orderer;
     uint32_t devices_ = 0;
-    std::vector<uint32_t> lanes_, first_, position_, ended_;
-    std::vector<ForeignUse> foreign_uses_;
+    LargeVector<uint32_t> lanes_, first_, position_, ended_;
+    LargeVector<ForeignUse> foreign_uses_;
     std::vector<StateUse> state_uses_;
     bool shares_states_ = false;
 };

@@ -231,7 +231,9 @@ private:
 
     /// Step 4: views go with their source, what is still open with whoever reads it first.
     void settle_values() {
-        for (NodeId id = 0; id < out_.nodes.size(); ++id)
+        const bool open_leaves =
+            std::ranges::any_of(graph_.leaves(), [&](ValueId leaf) { return out_.values[leaf].device == k_no_value; });
+        for (NodeId id = 0; open_leaves && id < out_.nodes.size(); ++id)
             for (ValueId v : graph_.nodes()[id].inputs)
                 if (v != k_no_value && out_.values[base(v)].device == k_no_value)
                     out_.values[base(v)] = {out_.nodes[id].device, Reason::cur};

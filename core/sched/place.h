@@ -25,8 +25,8 @@ struct PlaceInput {
 };
 
 struct Placement {
-    std::vector<Assignment> nodes;   // one per node
-    std::vector<Assignment> values;  // one per value: where it lies first
+    LargeVector<Assignment> nodes;   // one per node
+    LargeVector<Assignment> values;  // one per value: where it lies first
 };
 
 /// The device that each node is pinned to; empty where there are no pins. not_found: a pin names a device that isn't

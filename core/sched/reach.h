@@ -22,7 +22,7 @@ struct DeviceSet {
 /// The memory in which weights and states lie.
 struct BoundTypes {
     std::vector<BufferType> types;   // each once
-    std::vector<uint32_t> of_value;  // per value: index into types for a bound base, else k_no_value
+    LargeVector<uint32_t> of_value;  // per value: index into types for a bound base, else k_no_value
     explicit BoundTypes(size_t values = 0) : of_value(values, k_no_value) {}
     void bind(ValueId base, const BufferType &type);
 };
@@ -45,7 +45,7 @@ private:
 struct MemoryReach {
     uint32_t devices = 0, types = 0;
     std::vector<uint8_t> usable;  // [device][type]
-    std::vector<uint32_t> bound;  // per value: the type of a bound base, else k_no_value
+    LargeVector<uint32_t> bound;  // per value: the type of a bound base, else k_no_value
     std::vector<uint32_t> first;  // per type: the first device that can use it; k_no_value where none can
     std::vector<uint32_t> same;   // per device: the first device that computes in the same type
 

@@ -117,8 +117,8 @@ private:
     const std::span<const NodeId> observed_;
     bool all_in_reach_;
     Split out_;
-    std::vector<uint32_t> copy_of_;  // per value: the newest copy of its present version
-    std::vector<Link> links_;        // per copy
+    LargeVector<uint32_t> copy_of_;  // per value: the newest copy of its present version
+    LargeVector<Link> links_;        // per copy
 };
 
 }  // namespace

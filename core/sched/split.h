@@ -9,14 +9,14 @@
 namespace tenon {
 
 struct Split {
-    std::vector<Segment> segments;
-    std::vector<Copy> copies;
+    LargeVector<Segment> segments;
+    LargeVector<Copy> copies;
     std::vector<uint32_t> waits;  // filled by order_segments
     /// The copies that stand for base values which a segment's device can't reach, made in this segment or earlier:
     /// those of segment s are [first_stand_in[s], first_stand_in[s + 1]).
-    std::vector<uint32_t> stand_ins, first_stand_in;
+    LargeVector<uint32_t> stand_ins, first_stand_in;
     /// Per value: the type of memory (MemoryReach) in which a base lies first; k_no_value for what nobody uses.
-    std::vector<uint32_t> type_of;
+    LargeVector<uint32_t> type_of;
 
     std::span<const uint32_t> stand_ins_of(uint32_t segment) const {
         return std::span(stand_ins).subspan(first_stand_in[segment],

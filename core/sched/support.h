@@ -42,7 +42,7 @@ private:
                       const Lowering::Describe &describe, Decompositions &formulas);
 
     uint32_t devices_ = 0;
-    std::vector<NodeSupport> rows_;  // [node][device]
+    LargeVector<NodeSupport> rows_;  // [node][device]
 };
 
 /// Why a device refuses a node; asks the plugin again, so for messages only.

@@ -27,7 +27,7 @@ constexpr int64_t k_width = 64;
 
 /// A chain with residuals, cut by weights into stretches of `length` nodes on devices 0, 1, ... in turn.
 struct Problem {
-    std::vector<uint32_t> device_of;  // per value: of a weight, else k_no_value; filled as the graph is built
+    LargeVector<uint32_t> device_of;  // per value: of a weight, else k_no_value; filled as the graph is built
     Graph graph;
     ValueTable values;
     SupportTable support;
@@ -97,7 +97,8 @@ struct Work {
     }
     void plan() {
         Areas areas(problem.devices);
-        std::vector<Storage> stored(problem.graph.values().size()), copied;
+        areas.expect(placement.values);
+        LargeVector<Storage> stored(problem.graph.values().size()), copied;
         std::vector<bool> crosses(stored.size());
         for (const auto &use : order.foreign_uses()) crosses[use.base] = true;
         for (ValueId id = 0; id < stored.size(); ++id) {
@@ -108,7 +109,7 @@ struct Work {
         }
         for (const Copy &copy : cut.copies)
             copied.push_back(take(areas.add(Storage::Kind::arena, copy.to, copy.bytes, "")));
-        std::vector<uint32_t> now(problem.devices.count()), begin;
+        LargeVector<uint32_t> now(problem.devices.count()), begin;
         for (const Segment &segment : cut.segments) {
             uint32_t &time = now[segment.device];
             begin.push_back(time++);

@@ -87,6 +87,38 @@ private:
     size_t left_ = 0;
 };
 
+/// Blocks from here on lie in huge pages where the system has them: else each 4 KiB cost a page fault, which for the
+/// arrays of a graph of a million nodes is more than the work on them.
+inline constexpr size_t k_large_block = size_t(4) << 20, k_huge_page = size_t(2) << 20;
+void advise_huge_pages(void *block, size_t bytes) noexcept;
+
+/// A vector whose large blocks lie in huge pages.
+template <class T>
+struct LargeBlocks {
+    using value_type = T;
+    LargeBlocks() = default;
+    template <class Other>
+    LargeBlocks(const LargeBlocks<Other> &) noexcept {}
+    bool operator==(const LargeBlocks &) const = default;
+
+    T *allocate(size_t count) {
+        if (count > SIZE_MAX / sizeof(T)) throw std::bad_array_new_length();
+        const size_t bytes = count * sizeof(T);
+        if (bytes < k_large_block) return static_cast<T *>(::operator new(bytes));
+        void *block = ::operator new(bytes, std::align_val_t(k_huge_page));
+        advise_huge_pages(block, bytes);
+        return static_cast<T *>(block);
+    }
+    void deallocate(T *block, size_t count) noexcept {
+        if (count * sizeof(T) < k_large_block)
+            ::operator delete(block);
+        else
+            ::operator delete(block, std::align_val_t(k_huge_page));
+    }
+};
+template <class T>
+using LargeVector = std::vector<T, LargeBlocks<T>>;
+
 /// A vector of plain values that grows by realloc: a large one is moved by its pages, without copies. Throws
 /// std::bad_alloc, and then stays as it was. One thread while it grows.
 template <class T>
@@ -151,6 +183,7 @@ private:
         void *grown = std::realloc(static_cast<void *>(data_), count * sizeof(T));
         if (!grown) throw std::bad_alloc();
         data_ = static_cast<T *>(grown), capacity_ = count;
+        if (count * sizeof(T) >= k_large_block) advise_huge_pages(grown, count * sizeof(T));
     }
 
     T *data_ = nullptr;

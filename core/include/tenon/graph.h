@@ -131,6 +131,10 @@ public:
     GraphHash names() const { return body_->names; }
     /// Per value what `base` answers: flat, for passes over all operands.
     std::span<const ValueId> bases() const { return body_->bases; }
+    /// Per value its flags, flat for the same reason: a Value is some 200 bytes.
+    std::span<const uint32_t> flags() const { return body_->flags; }
+    /// Some node's output is a view of what was there before.
+    bool changes_in_place() const { return body_->changes_in_place; }
     /// The value without views: itself, or the base that it shares bytes with.
     ValueId base(ValueId id) const { return body_->bases[id]; }
     /// The first leaf or node's output of that name; k_no_value where there is none. The first call makes an index of
@@ -147,6 +151,8 @@ private:
         FlatArray<Value> values;
         FlatArray<Node> nodes;
         FlatArray<ValueId> bases, leaves, inputs, outputs;
+        FlatArray<uint32_t> flags;
+        bool changes_in_place = false;
         GraphHash hash, names;
         const OpSet *ops = nullptr;
         std::shared_ptr<const void> ops_owner;

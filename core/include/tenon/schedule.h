@@ -96,9 +96,9 @@ private:
     friend class Compiler;
     Graph graph_;
     std::vector<std::shared_ptr<Device>> devices_;
-    std::vector<Assignment> nodes_, values_;
-    std::vector<Segment> segments_;
-    std::vector<Copy> copies_;
+    LargeVector<Assignment> nodes_, values_;
+    LargeVector<Segment> segments_;
+    LargeVector<Copy> copies_;
     std::vector<uint32_t> waits_;
     std::vector<NodeId> observed_;
     std::vector<DeviceMemory> memory_;
