@@ -17,6 +17,8 @@ void advise_huge_pages([[maybe_unused]] void *block, [[maybe_unused]] size_t byt
 
 void *Arena::take_from_new(size_t bytes) {
     constexpr size_t first = 512, largest = size_t(1) << 20;
+    // No array is as large; some allocators (sanitizers') would end the process rather than refuse.
+    if (bytes > PTRDIFF_MAX / 2) throw std::bad_alloc();
     const size_t doublings = std::min<size_t>(chunks_.size(), 11);
     const size_t size = std::max(std::min(first << doublings, largest), bytes);
     chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(size));

@@ -237,9 +237,11 @@ private:
             for (ValueId v : graph_.nodes()[id].inputs)
                 if (v != k_no_value && out_.values[base(v)].device == k_no_value)
                     out_.values[base(v)] = {out_.nodes[id].device, Reason::cur};
-        for (ValueId id = 0; id < out_.values.size(); ++id)
-            if (!values_.is_base(id) && out_.values[id].device == k_no_value)
-                out_.values[id] = {out_.values[base(id)].device, Reason::vsrc};
+        for (ValueId id = 0; id < out_.values.size(); ++id) {
+            if (values_.is_base(id) || out_.values[id].device != k_no_value) continue;
+            const Reason reason = reach_.is_bound(base(id)) ? Reason::vsrc_bound : Reason::vsrc;
+            out_.values[id] = {out_.values[base(id)].device, reason};
+        }
     }
 
     const PlaceInput &in_;
