@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 Buffer *BoundGraph::buffer_of(const Storage &storage, const MemoryPlace &place, uint32_t slot) const {
@@ -95,6 +97,19 @@ struct Binder {
 
 }  // namespace
 
+std::optional<uint32_t> BoundGraph::slot_of(uint64_t run) const {
+    const auto found = std::ranges::find(run_in, run);
+    if (run == 0 || found == run_in.end()) return {};
+    return uint32_t(found - run_in.begin());
+}
+
+uint32_t BoundGraph::take_slot(uint64_t run) {
+    const uint32_t slot = next_slot();
+    run_in[slot] = run;
+    ++runs;
+    return slot;
+}
+
 Status bind_plans(BoundGraph &graph, const std::vector<Chunks> &arenas) {
     const Compiled &compiled = *graph.compiled;
     graph.bound = false;
@@ -140,6 +155,7 @@ Status add_inputs_and_events(BoundGraph &graph) {
     const uint32_t devices = compiled.devices.count();
     for (uint32_t device = 0; device < devices; ++device)
         if (!compiled.order.lane(device).empty()) graph.lanes.push_back(device);
+    graph.run_in.resize(graph.slot_count());
     graph.events.resize(graph.slot_count());
     graph.ends.resize(graph.slot_count());
     for (uint32_t slot = 0; slot < graph.slot_count(); ++slot) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sched/compile.h"
@@ -50,11 +51,15 @@ struct BoundGraph {
     std::vector<uint32_t> input_of;  // per value: index into inputs, or k_no_value
     std::vector<std::byte> staging;  // for inputs that keep their value from slot to slot
     uint64_t runs = 0;               // submitted so far
-    uint64_t last_run = 0;           // the session's number of the last one
+    std::vector<uint64_t> run_in;    // per slot: the session's number of the last run there; 0: none
 
     uint32_t slot_count() const { return uint32_t(slots.size()); }
     uint32_t next_slot() const { return uint32_t(runs % slots.size()); }
     uint32_t last_slot() const { return uint32_t((runs + slots.size() - 1) % slots.size()); }
+    /// The slot of one of the last runs; none for a run that isn't among them.
+    std::optional<uint32_t> slot_of(uint64_t run) const;
+    /// A run takes the next slot, which it answers.
+    uint32_t take_slot(uint64_t run);
     Located locate(uint32_t stored, uint32_t slot) const;
     Buffer *buffer_of(const Storage &storage, const MemoryPlace &place, uint32_t slot) const;
 };

@@ -168,7 +168,7 @@ Result<uint64_t> Pipeline::submit(const std::shared_ptr<Executable> &keep, Bound
     Flight &next = flight(submitted_ + 1);
     next.keep = keep;
     next.graph = &graph;
-    next.slot = graph.next_slot();
+    next.slot = graph.take_slot(submitted_ + 1);
     next.token = token;
     for (uint32_t device : graph.lanes) {
         Lane &lane = *lanes_[device];
@@ -176,8 +176,7 @@ Result<uint64_t> Pipeline::submit(const std::shared_ptr<Executable> &keep, Bound
         lane.asked += graph.compiled->order.lane(device).size() + 1;
         lane.may_be_queued = true;
     }
-    ++graph.runs;
-    graph.last_run = ++submitted_;
+    ++submitted_;
     if (alone && lanes_[graph.lanes[0]]->done.load(std::memory_order_acquire) == next.first_step[graph.lanes[0]]) {
         run_part(next, graph.lanes[0]);  // nothing to wait for: the caller's thread feeds the stream
         return submitted_;
@@ -289,9 +288,8 @@ Status Pipeline::run_shown(const std::shared_ptr<Executable> &keep, BoundGraph &
                            uint64_t token) {
     const Compiled &compiled = *graph.compiled;
     Flight &only = flight(submitted_ + 1);
-    only = {keep, &graph, graph.next_slot(), token, std::move(only.first_step)};
-    ++graph.runs;
-    graph.last_run = ++submitted_;
+    only = {keep, &graph, graph.take_slot(submitted_ + 1), token, std::move(only.first_step)};
+    ++submitted_;
     auto synchronize = [&](uint32_t device) -> Status {
         Lane &lane = *lanes_[device];
         if (!std::exchange(lane.may_be_queued, false)) return {};

@@ -221,18 +221,39 @@ Status Session::run(Executable &executable, const Show &show, uint64_t cancel_to
 }
 
 Status Session::read(const Executable &executable, ValueId output, std::span<std::byte> bytes, uint64_t offset) {
+    return no_throw(
+        [&] { return impl_->read(*executable.impl_, executable.impl_->last_slot(), output, bytes, offset); });
+}
+
+Status Session::read(const Executable &executable, Run run, ValueId output, std::span<std::byte> bytes,
+                     uint64_t offset) {
     return no_throw([&]() -> Status {
-        const BoundGraph &graph = *executable.impl_;
-        TENON_ASSIGN(const Range range,
-                     range_of(graph, graph.last_slot(), output, offset, bytes.size(), TN_VALUE_OBSERVED));
-        TENON_TRY(impl_->pipeline->wait(graph.last_run));
-        return range.at.buffer->get(range.at.value, range.offset, bytes.data(), bytes.size());
+        const auto slot = executable.impl_->slot_of(run.number);
+        if (!slot)
+            return Status::invalid_argument(fmt::format("run {} isn't among the last {} of this executable", run.number,
+                                                        executable.impl_->slot_count()));
+        return impl_->read(*executable.impl_, *slot, output, bytes, offset);
     });
 }
 
+Status Session::Impl::read(const BoundGraph &graph, uint32_t slot, ValueId output, std::span<std::byte> bytes,
+                           uint64_t offset) {
+    TENON_ASSIGN(const Range range, range_of(graph, slot, output, offset, bytes.size(), TN_VALUE_OBSERVED));
+    TENON_TRY(pipeline->wait(graph.run_in[slot]));
+    return range.at.buffer->get(range.at.value, range.offset, bytes.data(), bytes.size());
+}
+
 const std::byte *Session::peek(const Executable &executable, ValueId output) const {
-    const BoundGraph &graph = *executable.impl_;
-    const auto range = range_of(graph, graph.last_slot(), output, 0, 0, TN_VALUE_OBSERVED);
+    return impl_->peek(*executable.impl_, executable.impl_->last_slot(), output);
+}
+
+const std::byte *Session::peek(const Executable &executable, Run run, ValueId output) const {
+    const auto slot = executable.impl_->slot_of(run.number);
+    return slot ? impl_->peek(*executable.impl_, *slot, output) : nullptr;
+}
+
+const std::byte *Session::Impl::peek(const BoundGraph &graph, uint32_t slot, ValueId output) const {
+    const auto range = range_of(graph, slot, output, 0, 0, TN_VALUE_OBSERVED);
     if (!range.ok() || !range->at.buffer->base() || range->at.buffer->type().is_packed()) return nullptr;
     return static_cast<const std::byte *>(range->at.buffer->base()) + range->at.value.offset + range->offset;
 }

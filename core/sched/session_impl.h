@@ -55,6 +55,11 @@ struct Session::Impl {
     Status order_states(const BoundGraph &executable);
     /// Before a submit: bound, inputs there, room in the pipeline.
     Status make_ready(BoundGraph &executable);
+    /// An output, from one slot.
+    Status read(const BoundGraph &executable, uint32_t slot, ValueId output, std::span<std::byte> bytes,
+                uint64_t offset);
+    const std::byte *peek(const BoundGraph &executable, uint32_t slot, ValueId output) const;
+
     /// Inputs that weren't written for this run get the bytes of the last one.
     Status keep_inputs(BoundGraph &executable);
 };

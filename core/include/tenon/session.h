@@ -147,8 +147,9 @@ public:
     Result<std::vector<DeviceMemory>> measure(const Graph &graph, std::span<const TensorHome> homes);
 
     /// Sets an input of the next run, whole, contiguous; the bytes have been copied when it returns. Waits for the run
-    /// that used the same slot before. An input that isn't written keeps its value. Allocates nothing, unless a device has changed since (an option was set): then the graph is prepared anew, and all its
-    /// inputs have to be written again.
+    /// that used the same slot before. An input that isn't written keeps its value. Allocates nothing, unless a device
+    /// has changed since (an option was set): then the graph is prepared anew, and all its inputs have to be written
+    /// again.
     Status input_write(Executable &executable, ValueId input, std::span<const std::byte> bytes);
     /// As input_write, but the bytes are read where they are, during the next run: they stay valid and unchanged until
     /// that run has ended.
@@ -171,9 +172,13 @@ public:
     /// Gets an output of the last run of this executable, for which it waits; from `offset` in its canonical bytes.
     /// Valid until the executable has been submitted `slots` times more. Allocates nothing.
     Status read(const Executable &executable, ValueId output, std::span<std::byte> bytes, uint64_t offset = 0);
+    /// The same of one of its last `slots` runs; invalid_argument for another.
+    Status read(const Executable &executable, Run run, ValueId output, std::span<std::byte> bytes, uint64_t offset = 0);
     /// The output's bytes where they lie, if the CPU can read them there; else null. Of the last run, which must have
     /// ended; valid until the executable has been submitted `slots` times more, or a prepare.
     const std::byte *peek(const Executable &executable, ValueId output) const;
+    /// The same of one of its last `slots` runs; null for another.
+    const std::byte *peek(const Executable &executable, Run run, ValueId output) const;
 
     /// Copies weights and states of a graph into memory of this session's devices, wherever place_tensors says; `tensors`
     /// may lie anywhere. With a session of another device this makes the whole graph runnable there.
