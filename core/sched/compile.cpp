@@ -215,12 +215,14 @@ private:
         if (storage.device == device) out_->areas->touch(storage, time);
     }
 
-    /// Lifetimes: the copies into a segment at one moment, then its groups one after the other.
+    /// Lifetimes: what the segment waits for at one moment, the copies into it at the next, then its groups one after the
+    /// other.
     Status live(uint32_t s, CompiledSegment &segment) {
         const Segment &of = split_.segments[s];
         uint32_t &now = now_[of.device];
-        segment.begin = now++;
-        for (uint32_t copy : of.copies()) touch(of.device, out_->stored_of_copy[copy], segment.begin);
+        segment.begin = now;
+        for (uint32_t copy : of.copies()) touch(of.device, out_->stored_of_copy[copy], segment.begin + 1);
+        now += 2;
         const tn_graph &abi = lowering_.graph().view();
         const auto &groups = segment.plan->node_groups();
         const auto &scratch = segment.plan->group_scratch();
@@ -271,13 +273,15 @@ private:
         kept.first_operand.push_back(uint32_t(kept.operands.size()));
     }
 
-    /// What a segment of another device touches is kept until its own device knows that segment to have ended.
+    /// What a segment of another device touches is kept until its own device knows that segment to have ended: through
+    /// the moment at which one of its segments waits for that. Not to the one before, where the last group may work in
+    /// place.
     void keep_for_others() {
         for (const auto &use : out_->order.foreign_uses()) {
             const Storage &storage = out_->stored[out_->stored_of_value[use.base]].storage;
             if (!storage.in_area()) continue;
             const uint32_t next = out_->order.first_after(storage.device, use.segment, split_);
-            out_->areas->touch(storage, next == k_no_value ? Areas::k_to_the_end : out_->segments[next].begin - 1);
+            out_->areas->touch(storage, next == k_no_value ? Areas::k_to_the_end : out_->segments[next].begin);
         }
     }
 

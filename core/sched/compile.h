@@ -46,7 +46,7 @@ struct CompiledSegment {
     std::vector<Storage> scratch;    // per group
     std::vector<uint32_t> bindings;  // indices of Compiled::sources, once attached
     Nodes nodes;
-    uint32_t begin = 0, end = 0;  // on its device's clock: copies in at `begin`, groups from there on
+    uint32_t begin = 0, end = 0;  // on its device's clock: waits at `begin`, copies in, then groups
 };
 
 struct Compiled {

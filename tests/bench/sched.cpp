@@ -112,8 +112,9 @@ struct Work {
         LargeVector<uint32_t> now(problem.devices.count()), begin;
         for (const Segment &segment : cut.segments) {
             uint32_t &time = now[segment.device];
-            begin.push_back(time++);
-            for (uint32_t copy : segment.copies()) areas.touch(copied[copy], begin.back());
+            begin.push_back(time);
+            time += 2;
+            for (uint32_t copy : segment.copies()) areas.touch(copied[copy], begin.back() + 1);
             for (NodeId id : segment.nodes()) {
                 const Node &node = problem.graph.nodes()[id];
                 for (ValueId v : node.inputs)
@@ -126,7 +127,7 @@ struct Work {
         }
         for (const auto &use : order.foreign_uses()) {
             const uint32_t next = order.first_after(stored[use.base].device, use.segment, cut);
-            areas.touch(stored[use.base], next == k_no_value ? Areas::k_to_the_end : begin[next] - 1);
+            areas.touch(stored[use.base], next == k_no_value ? Areas::k_to_the_end : begin[next]);
         }
         if (Status status = areas.plan(); !status.ok()) give_up(status.message());
         bytes = 0;

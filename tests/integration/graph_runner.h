@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule_check.h"
 #include "tenon/session.h"
 
 namespace tenon::testing {
@@ -48,14 +49,16 @@ struct Runner {
     std::unique_ptr<Session> session;
     std::shared_ptr<Executable> executable;
     TensorMap tensors;
+    std::vector<Pin> pins;
+    uint32_t slots = 1;
 
     Status prepare(const Graph &graph, const std::string &devices, const Data &data, std::vector<Pin> pins = {},
                    uint32_t slots = 1) {
         if (!registry) registry = make_registry();
         TENON_ASSIGN(auto opened, registry->open(devices));
         SessionOptions options;
-        options.pins = std::move(pins);
-        options.slots = slots;
+        options.pins = this->pins = std::move(pins);
+        options.slots = this->slots = slots;
         TENON_ASSIGN(session, Session::create(registry, std::move(opened), std::move(options)));
         return load(graph, data);
     }
@@ -71,7 +74,8 @@ struct Runner {
             tensors.set(value.name, made[0]);
         }
         TENON_ASSIGN(executable, session->prepare(graph, tensors));
-        return {};
+        const auto devices = session->devices();
+        return check_compiled(graph, {devices.begin(), devices.end()}, tensors, pins, slots).in("the memory plan");
     }
 
     Status run(const Data &data, uint64_t cancel_token = 0) {
