@@ -79,14 +79,14 @@ struct Runner {
     }
 
     Status run(const Data &data, uint64_t cancel_token = 0) {
-        const Graph &graph = executable->schedule().graph();
+        const Graph graph = executable->schedule().graph();
         for (ValueId input : graph.inputs())
             TENON_TRY(session->input_write(*executable, input, data.at(graph.values()[input].name)));
         return session->run(*executable, cancel_token);
     }
 
     std::vector<float> output(size_t index) {
-        const Graph &graph = executable->schedule().graph();
+        const Graph graph = executable->schedule().graph();
         const Value &value = graph.values()[graph.outputs()[index]];
         std::vector<float> floats(size_t(*value.shape.elements()));
         const Status status =

@@ -104,7 +104,7 @@ TEST_CASE("limits: 10,000 values die between 10,000 that live on, and the holes 
     b.output(sum);
     const Graph graph = finish(std::move(b));
     Runner runner;
-    require_ok(runner.prepare(graph, "mock:0", {}));
+    require_ok(runner.prepare(graph, "mock:0:alignment=64", {}));
     const MemoryArea &arena = runner.executable->schedule().memory()[0].arena;
     CHECK(arena.bytes <= arena.lower_bound_bytes + arena.lower_bound_bytes / 100);
     require_ok(runner.run({{"x", to_bytes<float>(std::vector<float>(16, 0.0f))}}));

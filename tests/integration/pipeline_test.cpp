@@ -27,7 +27,7 @@ std::shared_ptr<Registry> many_devices() {
 using Outputs = std::vector<Bytes>;
 
 Outputs read_all(Runner &runner, Run run) {
-    const Graph &graph = runner.executable->schedule().graph();
+    const Graph graph = runner.executable->schedule().graph();
     Outputs outputs;
     for (ValueId id : graph.outputs()) {
         const Value &value = graph.values()[id];
@@ -39,7 +39,7 @@ Outputs read_all(Runner &runner, Run run) {
 
 /// Runs with other inputs each, as many in flight as there are slots; each run's outputs are read as late as possible.
 std::vector<Outputs> run_all(Runner &runner, uint32_t runs, uint32_t seed) {
-    const Graph &graph = runner.executable->schedule().graph();
+    const Graph graph = runner.executable->schedule().graph();
     const uint32_t slots = runner.slots;
     std::mt19937 random(seed);
     std::vector<Outputs> outputs;

@@ -85,6 +85,7 @@ struct SessionCounters {
 class Executable : public std::enable_shared_from_this<Executable> {
 public:
     ~Executable();
+    /// Made anew, and the old one gone, when inputs are written after a device has changed.
     const Schedule &schedule() const;
 
 private:
