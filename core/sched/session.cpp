@@ -86,19 +86,29 @@ Result<std::shared_ptr<Executable>> Session::prepare(const Graph &graph, const T
     });
 }
 
+namespace {
+
+/// Every weight and state has a home.
+Result<BoundTypes> types_of(const Graph &graph, std::span<const TensorHome> homes) {
+    BoundTypes bound(graph.values().size());
+    for (const TensorHome &home : homes) {
+        if (home.value >= graph.values().size())
+            return Status::invalid_argument(fmt::format("the graph has no value {}", home.value));
+        bound.bind(home.value, home.buffer_type);
+    }
+    for (ValueId id = 0; id < graph.values().size(); ++id) {
+        const Value &value = graph.values()[id];
+        if (is_tensor(value) && bound.of_value[id] == k_no_value)
+            return Status::invalid_argument(fmt::format("no home was given for '{}'", value.name));
+    }
+    return bound;
+}
+
+}  // namespace
+
 Result<std::vector<DeviceMemory>> Session::measure(const Graph &graph, std::span<const TensorHome> homes) {
     return no_throw([&]() -> Result<std::vector<DeviceMemory>> {
-        BoundTypes bound(graph.values().size());
-        for (const TensorHome &home : homes) {
-            if (home.value >= graph.values().size())
-                return Status::invalid_argument(fmt::format("the graph has no value {}", home.value));
-            bound.bind(home.value, home.buffer_type);
-        }
-        for (ValueId id = 0; id < graph.values().size(); ++id) {
-            const Value &value = graph.values()[id];
-            if (is_tensor(value) && bound.of_value[id] == k_no_value)
-                return Status::invalid_argument(fmt::format("no home was given for '{}'", value.name));
-        }
+        TENON_ASSIGN(BoundTypes bound, types_of(graph, homes));
         std::vector<uint64_t> generations = impl_->generations();
         TENON_ASSIGN(auto compiled, impl_->compile_graph(graph, bound, {}));
         std::vector<DeviceMemory> memory(compiled->schedule.memory().begin(), compiled->schedule.memory().end());
@@ -107,6 +117,14 @@ Result<std::vector<DeviceMemory>> Session::measure(const Graph &graph, std::span
         impl_->measured.push_back(
             {graph.hash(), graph.names(), std::move(bound), std::move(generations), std::move(compiled)});
         return memory;
+    });
+}
+
+Result<std::shared_ptr<const Schedule>> Session::plan(const Graph &graph, std::span<const TensorHome> homes) {
+    return no_throw([&]() -> Result<std::shared_ptr<const Schedule>> {
+        TENON_ASSIGN(const BoundTypes bound, types_of(graph, homes));
+        TENON_ASSIGN(auto compiled, impl_->compile_graph(graph, bound, {}));
+        return std::make_shared<const Schedule>(std::move(compiled->schedule));
     });
 }
 

@@ -147,6 +147,9 @@ public:
     /// them. The next `prepare` of this graph with such tensors uses the very plan that was measured.
     Result<std::vector<DeviceMemory>> measure(const Graph &graph, std::span<const TensorHome> homes);
 
+    /// What `prepare` would do with tensors in these homes: the whole schedule, its memory included. Allocates none of it.
+    Result<std::shared_ptr<const Schedule>> plan(const Graph &graph, std::span<const TensorHome> homes);
+
     /// Sets an input of the next run, whole, contiguous; the bytes have been copied when it returns. Waits for the run
     /// that used the same slot before. An input that isn't written keeps its value. Allocates nothing, unless a device
     /// has changed since (an option was set): then the graph is prepared anew, and all its inputs have to be written

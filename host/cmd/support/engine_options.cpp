@@ -23,7 +23,10 @@ void add_engine_options(Options &options, EngineChoice &choice) {
                  1, 1 << 29, choice.context)
         .choice("precision",
                 "fast: activations may be quantised; exact: all arithmetic and the KV cache in 32-bit floats",
-                {"fast", "exact"}, choice.precision);
+                {"fast", "exact"}, choice.precision)
+        .integer("slots", "N",
+                 "pieces of a prompt that may be in flight at once, so that several devices work at the same time", 1,
+                 1 << 10, choice.slots);
     add_plugin_dir_option(options, choice.plugin_dirs);
 }
 
@@ -63,15 +66,26 @@ Result<std::vector<std::shared_ptr<Device>>> open_devices(Registry &registry, co
     return devices;
 }
 
+Precision precision_of(const EngineChoice &choice) {
+    return choice.precision == "exact" ? Precision::exact : Precision::fast;
+}
+
+Result<std::unique_ptr<Session>> make_session(std::shared_ptr<Registry> registry, const EngineChoice &choice,
+                                              std::vector<Pin> pins) {
+    TENON_ASSIGN(auto devices, open_devices(*registry, choice));
+    SessionOptions options;
+    options.pins = std::move(pins);
+    options.slots = static_cast<uint32_t>(choice.slots);
+    return Session::create(std::move(registry), std::move(devices), std::move(options));
+}
+
 Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> registry, const EngineChoice &choice,
                                                   std::vector<Pin> pins, llm::ModelFile file, int64_t prompt_tokens,
                                                   const llm::LoadProgress &progress) {
-    TENON_ASSIGN(auto devices, open_devices(*registry, choice));
-    TENON_ASSIGN(auto session,
-                 Session::create(std::move(registry), std::move(devices), SessionOptions{.pins = std::move(pins)}));
+    TENON_ASSIGN(auto session, make_session(std::move(registry), choice, std::move(pins)));
     llm::ModelOptions options;
     options.context = choice.context.value_or(0);
-    options.precision = choice.precision == "exact" ? Precision::exact : Precision::fast;
+    options.precision = precision_of(choice);
     options.progress = progress;
     TENON_ASSIGN(auto model, llm::Model::load(std::move(file), *session, options));
     return llm::Engine::create(std::move(session), std::move(model), prompt_tokens, progress);

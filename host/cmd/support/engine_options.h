@@ -24,10 +24,11 @@ struct EngineChoice {
     std::vector<std::string> plugin_dirs, pins;
     std::optional<int64_t> threads;
     std::optional<int64_t> context;
+    int64_t slots = 1;
     std::string precision = "fast";
 };
 
-/// Declares MODEL, --device, --plugin-dir, --threads, --ctx, --precision and --pin.
+/// Declares MODEL, --device, --plugin-dir, --threads, --ctx, --precision, --pin and --slots.
 void add_engine_options(Options &options, EngineChoice &choice);
 
 /// The pins; invalid_argument, which is wrong usage, for one that can't be parsed.
@@ -35,6 +36,13 @@ Result<std::vector<Pin>> parse_pins(const EngineChoice &choice);
 
 /// Opens the devices, as the user chose them, and sets their threads. Errors say what there is instead.
 Result<std::vector<std::shared_ptr<Device>>> open_devices(Registry &registry, const EngineChoice &choice);
+
+/// Of the graphs that are to be run.
+Precision precision_of(const EngineChoice &choice);
+
+/// A session of the chosen devices.
+Result<std::unique_ptr<Session>> make_session(std::shared_ptr<Registry> registry, const EngineChoice &choice,
+                                              std::vector<Pin> pins);
 
 /// Loads `file` onto devices of `registry`, ready for a first prompt of `prompt_tokens`. `progress` as in
 /// llm::ModelOptions, for all stages.
