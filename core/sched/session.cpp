@@ -50,6 +50,9 @@ Session::~Session() = default;
 std::span<const std::shared_ptr<Device>> Session::devices() const {
     return impl_->devices.list;
 }
+uint32_t Session::slots() const {
+    return impl_->slots;
+}
 SessionCounters Session::counters() const {
     return impl_->counters;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <numeric>
 
 namespace tenon::llm {
@@ -110,16 +111,48 @@ Status Engine::feed(std::span<const int32_t> tokens, uint64_t cancel_token) {
         TENON_ASSIGN(Step * single, step(1, 1, length_ + 1));
         TENON_TRY(run(*single, tokens, 1, cancel_token));
     } else {
-        for (const Chunk &chunk : split_tokens(static_cast<int64_t>(tokens.size()))) {
-            const auto count = static_cast<size_t>(chunk.tokens);
-            const bool last = count == tokens.size();
-            TENON_ASSIGN(Step * next, step(chunk.bucket, last ? 1 : 0, length_ + chunk.tokens));
-            TENON_TRY(run(*next, tokens.first(count), chunk.bucket, cancel_token));
-            tokens = tokens.subspan(count);
-        }
+        TENON_TRY(feed_chunks(tokens, cancel_token));
     }
     logits_ = logits_of(0);
     return {};
+}
+
+/// As many chunks in flight as the session has slots: a device can work on the next one while others finish the last.
+Status Engine::feed_chunks(std::span<const int32_t> tokens, uint64_t cancel_token) {
+    struct Flying {
+        Run run;
+        int64_t length;  // tokens in the cache once it has ended
+    };
+    std::deque<Flying> flying;
+    int64_t ended = length_;
+    const auto finish_first = [&]() -> Status {
+        const Flying first = flying.front();
+        flying.pop_front();
+        TENON_TRY(session_->wait(first.run));
+        ended = first.length;
+        return {};
+    };
+    const auto feed_all = [&]() -> Status {
+        Step *last = nullptr;
+        for (const Chunk &chunk : split_tokens(static_cast<int64_t>(tokens.size()))) {
+            const auto count = static_cast<size_t>(chunk.tokens);
+            TENON_ASSIGN(last, step(chunk.bucket, count == tokens.size() ? 1 : 0, length_ + chunk.tokens));
+            if (flying.size() == session_->slots()) TENON_TRY(finish_first());
+            TENON_TRY(write(*last, tokens.first(count), chunk.bucket));
+            TENON_ASSIGN(const Run run, session_->submit(*last->executable, cancel_token));
+            length_ += chunk.tokens;
+            flying.push_back({run, length_});
+            tokens = tokens.subspan(count);
+        }
+        while (!flying.empty()) TENON_TRY(finish_first());
+        return read_logits(*last, 1);
+    };
+    Status status = feed_all();
+    if (!status.ok()) {
+        (void)session_->synchronize();  // whatever it says follows from the first failure
+        length_ = ended;
+    }
+    return status;
 }
 
 Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink, uint64_t cancel_token) {

@@ -16,8 +16,8 @@
 
 namespace tenon::llm {
 
-/// One sequence. One thread. After a failure or a cancelled call the tokens of runs that had ended count, the others
-/// don't, and the engine stays usable.
+/// One sequence. One thread. After a failure or a cancelled call the tokens of runs that were seen to end count, the
+/// others don't, and the engine stays usable.
 class Engine {
 public:
     /// Prepares all plans that feeding single tokens can need, so that doing so never prepares or allocates anything;
@@ -64,6 +64,7 @@ private:
     std::span<const float> logits_of(size_t row) const;
     int64_t capacity_for(int64_t positions) const;
     Result<Step *> step(int64_t bucket, int64_t rows, int64_t positions);
+    Status feed_chunks(std::span<const int32_t> tokens, uint64_t cancel_token);
     Status run(Step &step, std::span<const int32_t> tokens, int64_t bucket, uint64_t cancel_token);
     Status write(Step &step, std::span<const int32_t> tokens, int64_t bucket);
     Status write_input(Step &step, ValueId input, std::span<const int32_t> words);

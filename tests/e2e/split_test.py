@@ -12,6 +12,8 @@ import subprocess
 import sys
 
 PROMPT = "The three primary colours are"
+# Several buckets, so that more than one piece is in flight where there are slots.
+LONG_PROMPT = " ".join(f"{n} times {n} makes {n * n};" for n in range(1, 33)) + " and 33 times 33 makes"
 TOKENS = 12
 LIMIT_LOGIT = 2e-4  # exact arithmetic on both sides; only the order of sums differs
 
@@ -26,15 +28,27 @@ CASES = [
 ]
 
 
-def score(tenon, model, device, pins):
-    command = [tenon, "score", model, "-p", PROMPT, "--greedy", str(TOKENS), "--top", "50", "--precision", "exact",
-               "--ctx", "256", "--device", device, "--json"]
+def score(tenon, model, device, pins, prompt=PROMPT, slots=1):
+    command = [tenon, "score", model, "-p", prompt, "--greedy", str(TOKENS), "--top", "50", "--precision", "exact",
+               "--ctx", "512", "--device", device, "--slots", str(slots), "--json"]
     for pin in pins:
         command += ["--pin", pin]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise SystemExit(f"{device}: exit code {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)
+
+
+def generate(tenon, model, device, pins, slots):
+    """What `run` says, whose prompt goes in pieces."""
+    command = [tenon, "run", model, "--raw", "-p", LONG_PROMPT, "--temp", "0", "-n", str(TOKENS), "--precision",
+               "exact", "--ctx", "512", "--device", device, "--slots", str(slots)]
+    for pin in pins:
+        command += ["--pin", pin]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise SystemExit(f"{device}: exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def main():
@@ -50,6 +64,14 @@ def main():
         failures += not good
         print(f"{'ok  ' if good else 'FAIL'}  {name}: tokens {'the same' if same else split['greedy']}, "
               f"worst difference of 40 logits {worst:.1e}")
+
+    said = generate(tenon, model, "cpu:isa=reference", [], 1)
+    assert len(said.split()) > 2, said
+    for name, device, pins in CASES[:2]:
+        for slots in (1, 4):
+            same = generate(tenon, model, device, pins, slots) == said
+            failures += not same
+            print(f"{'ok  ' if same else 'FAIL'}  {name}, {slots} slots: {'the same text' if same else 'another text'}")
     return 1 if failures else 0
 
 

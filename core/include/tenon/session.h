@@ -127,6 +127,7 @@ public:
     Session &operator=(const Session &) = delete;
 
     std::span<const std::shared_ptr<Device>> devices() const;
+    uint32_t slots() const;
 
     /// For each weight and state of the graph the first device, and there the first buffer type, that supports all
     /// nodes which read it (pins kept); states and the nodes that touch them stay together. unsupported names the
