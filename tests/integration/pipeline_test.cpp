@@ -224,3 +224,59 @@ TEST_CASE("pipeline: an output is read of the last runs only, and an input that 
         CHECK(got == want);
     }
 }
+
+TEST_CASE("pipeline: independent segments on different devices overlap within a run") {
+    GraphBuilder b;
+    const ValueId x = b.input("x", DType::f32, {8});
+    const ValueId left = b.node(TN_OP_NEG, {x}, {}, "left"), right = b.node(TN_OP_ABS, {x}, {}, "right");
+    b.output(b.add(left, right, "join"));
+    auto graph = std::move(b).finish();
+    REQUIRE(graph.ok());
+    const Data data{{"x", to_bytes<float>({1, -2, 3, -4, 5, -6, 7, -8})}};
+    // Each of the two waits in its run until the other is running too.
+    for (bool can_overlap : {true, false}) {
+        CAPTURE(can_overlap);
+        Runner runner;
+        runner.registry = many_devices();
+        const std::vector<Pin> pins{{"left", "mock:0"}, {can_overlap ? "right" : "x", "mock:1"}, {".", "mock:2"}};
+        const std::string meets = can_overlap ? ":meet=2" : ":meet=2:meet_ms=50";
+        require_ok(runner.prepare(*graph, "mock:0" + meets + ",mock:1" + meets + ",mock:2", data, pins));
+        const Status status = runner.run(data);
+        if (can_overlap) {
+            require_ok(status);
+            CHECK(runner.output(0) == std::vector<float>{0, 4, 0, 8, 0, 12, 0, 16});
+        } else {
+            CHECK(status.message().find("nobody came") != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("pipeline: with two slots a device works on the next run while another finishes the last one") {
+    GraphBuilder b;
+    const ValueId first = b.node(TN_OP_NEG, {b.input("x", DType::f32, {2})}, {}, "first");
+    b.output(b.node(TN_OP_ABS, {first}, {}, "second"));
+    auto graph = std::move(b).finish();
+    REQUIRE(graph.ok());
+    for (uint32_t slots : {2u, 1u}) {
+        CAPTURE(slots);
+        Runner runner;
+        runner.registry = many_devices();
+        // Run i + 1 of the first device meets run i of the second: six runs have five such pairs.
+        const std::string wait = slots == 1 ? ":meet_ms=50" : "";
+        require_ok(runner.prepare(*graph, "mock:0:meet=2:meet_first=1" + wait + ",mock:1:meet=2:meet_runs=5" + wait, {},
+                                  {{"first", "mock:0"}, {"second", "mock:1"}}, slots));
+        Status status;
+        for (int run = 0; run < 6 && status.ok(); ++run) {
+            status = runner.session->input_write(*runner.executable, graph->inputs()[0],
+                                                 to_bytes<float>({float(run), float(-run)}));
+            if (status.ok()) status = runner.session->submit(*runner.executable).status();
+        }
+        if (status.ok()) status = runner.session->synchronize();
+        if (slots == 1) {
+            CHECK(status.message().find("nobody came") != std::string::npos);
+            continue;
+        }
+        require_ok(status);
+        CHECK(runner.output(0) == std::vector<float>{5, 5});
+    }
+}

@@ -18,6 +18,9 @@
 //               belongs to any run; a direct copy (peer=1) is as old as its source. At its end a group is asked once
 //               more for all it read and wrote, since its inputs and scratch must live until then and its outputs from
 //               its start. States may be read before anybody wrote them
+//   meet        N: a run waits until N runs of such devices of the plugin are going on, and fails with TN_INTERNAL, "nobody
+//               came", where meet_ms (default 20000) pass without that: what may overlap must overlap. 0: never (default).
+//               Only the device's runs from meet_first (default 0) on, at most meet_runs of them (default: all)
 //   memory_mb, memory_bytes   of the device (default 4096 MiB); the smaller unit counts where both are given
 //   max_buffer_bytes          of one buffer; 0: no limit (default)
 //   alignment                 of buffers, values and scratch: a power of two from 8 to 1 MiB (default 256)
@@ -35,6 +38,7 @@
 #ifndef TENON_TESTS_MOCK_DEVICE_H
 #define TENON_TESTS_MOCK_DEVICE_H
 
+#include <condition_variable>
 #include <set>
 
 #include "faults.h"
@@ -45,10 +49,23 @@ namespace mock {
 
 using namespace tenon::plugin;
 
+/// Where runs of different devices wait for each other.
+class Meeting {
+public:
+    /// Until `count` are here; false after `ms` milliseconds without them.
+    bool join(uint64_t count, uint64_t ms);
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    uint64_t here_ = 0, round_ = 0;
+};
+
 class MockInstance : public Instance {
 public:
     void load(Registrar &registrar) override;
     Names names;
+    Meeting meeting;
 };
 
 class MockAdapter : public Adapter {
@@ -83,18 +100,23 @@ public:
     /// The op that is computed wrongly, TN_NONE for none, and from which of a plan's nodes on.
     uint32_t wrong_op() const { return wrong_op_; }
     uint64_t wrong_from() const { return wrong_from_; }
+    /// At the start of each run: waits for those that it is to meet.
+    void meet();
     Faults faults;
 
 private:
     void choose_ops(std::string_view names, bool composites);
     void read_memory(Options &options);
     void read_faults(Options &options);
+    void read_meeting(Options &options);
 
     std::set<uint32_t> ops_;
     Fuse fuse_ = Fuse::kNothing;
     bool offload_, peer_, hazards_;
     uint32_t wrong_op_ = TN_NONE;
     uint64_t seed_, wrong_from_ = 0;
+    uint64_t meet_ = 0, meet_first_ = 0, meet_runs_ = 0, meet_ms_ = 0;
+    std::atomic<uint64_t> runs_{0};
 };
 
 }  // namespace mock

@@ -75,6 +75,7 @@ std::shared_ptr<void> MockPlan::bound(const BoundSet &) {
 void MockPlan::execute(const RunView &run) {
     mock_.faults.check(Call::kLost);
     mock_.faults.check(Call::kRun);
+    mock_.meet();
     Plan::execute(run);
 }
 

@@ -1,5 +1,6 @@
 // The mock plugin: instance, adapters, devices. device.h lists the options.
 #include <bit>
+#include <chrono>
 
 #include "memory.h"
 #include "plan.h"
@@ -38,6 +39,7 @@ MockDevice::MockDevice(MockAdapter &adapter, Options &options) : Device(adapter)
     hazards_ = options.flag("hazards", false);
     seed_ = static_cast<uint64_t>(options.number("seed", 1, 0, INT64_MAX));
     read_faults(options);
+    read_meeting(options);
     read_memory(options);
 }
 
@@ -54,6 +56,21 @@ void MockDevice::read_faults(Options &options) {
     if (op == nullptr || find_kernel(op->id) == nullptr)
         fail(TN_INVALID_ARGUMENT, "option 'wrong': no op '", *wrong, "'");
     wrong_op_ = op->id;
+}
+
+void MockDevice::read_meeting(Options &options) {
+    meet_ = static_cast<uint64_t>(options.number("meet", 0, 0, 4096));
+    meet_first_ = static_cast<uint64_t>(options.number("meet_first", 0, 0, INT64_MAX));
+    meet_runs_ = static_cast<uint64_t>(options.number("meet_runs", INT64_MAX, 0, INT64_MAX));
+    meet_ms_ = static_cast<uint64_t>(options.number("meet_ms", 20000, 1, 1 << 30));
+}
+
+void MockDevice::meet() {
+    if (meet_ == 0) return;
+    const uint64_t run = runs_.fetch_add(1);
+    if (run < meet_first_ || run - meet_first_ >= meet_runs_) return;
+    if (!static_cast<MockInstance &>(instance()).meeting.join(meet_, meet_ms_))
+        fail(TN_INTERNAL, "nobody came to meet run ", run);
 }
 
 void MockDevice::read_memory(Options &options) {
@@ -136,6 +153,20 @@ std::unique_ptr<Event> MockDevice::make_event() {
 }
 
 // ---- Instance ----
+
+bool Meeting::join(uint64_t count, uint64_t ms) {
+    std::unique_lock lock(mutex_);
+    const uint64_t round = round_;
+    if (++here_ >= count) {
+        here_ = 0;
+        ++round_;
+        changed_.notify_all();
+        return true;
+    }
+    if (changed_.wait_for(lock, std::chrono::milliseconds(ms), [&] { return round_ != round; })) return true;
+    --here_;
+    return false;
+}
 
 void MockInstance::load(Registrar &registrar) {
     const auto text = host().option("devices");
