@@ -34,10 +34,25 @@ struct OutputSpec {
 /// How inputs are brought to one shape before inference, by stride 0.
 enum class Broadcast { none, all, to_first };
 
+/// The largest normalised mean squared error that a result may have against the reference, both computed from the same
+/// inputs. Rounding to an output type shorter than f32 comes on top (tenon/compare.h).
+struct OpLimit {
+    double exact, fast;  // by the node's precision
+};
+/// Moves or picks values: nothing may differ. Integers are judged so in any op.
+inline constexpr OpLimit k_no_error{0, 0};
+/// A few roundings of f32, of 2^-24 each.
+inline constexpr OpLimit k_rounded{1e-12, 1e-12};
+/// A sum along a row in any order; functions by polynomials, in fast precision by shorter ones.
+inline constexpr OpLimit k_summed{1e-10, 1e-8}, k_function{1e-9, 1e-7};
+/// Sums of products; in fast precision activations may be quantised to 8 bits.
+inline constexpr OpLimit k_product{1e-9, 5e-4};
+
 struct OpContract {
     uint32_t id;
     /// Checks operands and fills the outputs' types and shapes. invalid_argument says what doesn't fit.
     Status (*infer)(const OpCall &call, std::span<OutputSpec> out);
+    OpLimit limit;
     /// The same result by primitives: writes nodes into the builder, whose values `operands` stand for the inputs, and
     /// answers the outputs. Null for primitives.
     std::vector<ValueId> (*decompose)(GraphBuilder &b, const OpCall &call, std::span<const ValueId> operands) = nullptr;

@@ -99,7 +99,8 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     return {b.copy(b.permute(mixed, std::array<uint32_t, 3>{1, 0, 2}))};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_ATTENTION_MASK, infer_mask}, {TN_OP_ATTENTION, infer, decompose}};
+constexpr OpContract k_contracts[] = {{TN_OP_ATTENTION_MASK, infer_mask, k_no_error},
+                                      {TN_OP_ATTENTION, infer, k_product, decompose}};
 
 }  // namespace
 

@@ -24,7 +24,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_CONCAT, infer}};
+constexpr OpContract k_contracts[] = {{TN_OP_CONCAT, infer, k_no_error}};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_COPY, infer}};
+constexpr OpContract k_contracts[] = {{TN_OP_COPY, infer, k_rounded}};
 
 }  // namespace
 

@@ -15,19 +15,23 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract unary(uint32_t id) {
-    return {id, infer};
+constexpr OpContract unary(uint32_t id, OpLimit limit) {
+    return {id, infer, limit};
 }
-constexpr OpContract binary(uint32_t id) {
-    return {id, infer, nullptr, Broadcast::all};
+constexpr OpContract binary(uint32_t id, OpLimit limit) {
+    return {id, infer, limit, nullptr, Broadcast::all};
 }
 
 constexpr OpContract k_contracts[] = {
-    binary(TN_OP_ADD),     binary(TN_OP_SUB),       binary(TN_OP_MUL),     binary(TN_OP_DIV),   binary(TN_OP_MAX),
-    binary(TN_OP_MIN),     unary(TN_OP_NEG),        unary(TN_OP_ABS),      unary(TN_OP_SQR),    unary(TN_OP_SQRT),
-    unary(TN_OP_RSQRT),    unary(TN_OP_EXP),        unary(TN_OP_LOG),      unary(TN_OP_SIN),    unary(TN_OP_COS),
-    unary(TN_OP_TANH),     unary(TN_OP_SIGMOID),    unary(TN_OP_RELU),     unary(TN_OP_SILU),   unary(TN_OP_GELU),
-    unary(TN_OP_GELU_ERF), unary(TN_OP_GELU_QUICK), unary(TN_OP_SOFTPLUS), unary(TN_OP_AFFINE), unary(TN_OP_CLAMP),
+    binary(TN_OP_ADD, k_rounded),        binary(TN_OP_SUB, k_rounded),      binary(TN_OP_MUL, k_rounded),
+    binary(TN_OP_DIV, k_rounded),        binary(TN_OP_MAX, k_no_error),     binary(TN_OP_MIN, k_no_error),
+    unary(TN_OP_NEG, k_no_error),        unary(TN_OP_ABS, k_no_error),      unary(TN_OP_SQR, k_rounded),
+    unary(TN_OP_SQRT, k_rounded),        unary(TN_OP_RSQRT, k_rounded),     unary(TN_OP_EXP, k_function),
+    unary(TN_OP_LOG, k_function),        unary(TN_OP_SIN, k_function),      unary(TN_OP_COS, k_function),
+    unary(TN_OP_TANH, k_function),       unary(TN_OP_SIGMOID, k_function),  unary(TN_OP_RELU, k_no_error),
+    unary(TN_OP_SILU, k_function),       unary(TN_OP_GELU, k_function),     unary(TN_OP_GELU_ERF, k_function),
+    unary(TN_OP_GELU_QUICK, k_function), unary(TN_OP_SOFTPLUS, k_function), unary(TN_OP_AFFINE, k_rounded),
+    unary(TN_OP_CLAMP, k_no_error),
 };
 
 }  // namespace

@@ -20,8 +20,9 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     return {b.mul(b.node(act, {x[0]}), x[1])};
 }
 
-constexpr OpContract k_contracts[] = {
-    {TN_OP_SWIGLU, infer, decompose}, {TN_OP_GEGLU, infer, decompose}, {TN_OP_REGLU, infer, decompose}};
+constexpr OpContract k_contracts[] = {{TN_OP_SWIGLU, infer, k_function, decompose},
+                                      {TN_OP_GEGLU, infer, k_function, decompose},
+                                      {TN_OP_REGLU, infer, k_function, decompose}};
 
 }  // namespace
 

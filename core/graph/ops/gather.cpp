@@ -29,7 +29,8 @@ Status infer_rows(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_GATHER_LAST, infer_last}, {TN_OP_GATHER_ROWS, infer_rows}};
+constexpr OpContract k_contracts[] = {{TN_OP_GATHER_LAST, infer_last, k_no_error},
+                                      {TN_OP_GATHER_ROWS, infer_rows, k_rounded}};
 
 }  // namespace
 

@@ -26,7 +26,7 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     return {b.reshape(flat, cache)};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_KV_APPEND, infer, decompose}};
+constexpr OpContract k_contracts[] = {{TN_OP_KV_APPEND, infer, k_rounded, decompose}};
 
 }  // namespace
 

@@ -36,8 +36,9 @@ Status infer_experts(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {
-    {TN_OP_LINEAR, infer}, {TN_OP_LINEAR_BIAS, infer, decompose_bias}, {TN_OP_LINEAR_EXPERTS, infer_experts}};
+constexpr OpContract k_contracts[] = {{TN_OP_LINEAR, infer, k_product},
+                                      {TN_OP_LINEAR_BIAS, infer, k_product, decompose_bias},
+                                      {TN_OP_LINEAR_EXPERTS, infer_experts, k_product}};
 
 }  // namespace
 

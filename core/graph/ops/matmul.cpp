@@ -23,7 +23,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_MATMUL, infer}};
+constexpr OpContract k_contracts[] = {{TN_OP_MATMUL, infer, k_product}};
 
 }  // namespace
 

@@ -39,8 +39,8 @@ std::vector<ValueId> decompose_layer(GraphBuilder &b, const OpCall &call, std::s
     return {y};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_RMS_NORM, infer, decompose_rms},
-                                      {TN_OP_LAYER_NORM, infer, decompose_layer}};
+constexpr OpContract k_contracts[] = {{TN_OP_RMS_NORM, infer, k_summed, decompose_rms},
+                                      {TN_OP_LAYER_NORM, infer, k_summed, decompose_layer}};
 
 }  // namespace
 

@@ -15,8 +15,10 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {
-    {TN_OP_SUM, infer}, {TN_OP_MEAN, infer}, {TN_OP_MAX_REDUCE, infer}, {TN_OP_ARGMAX, infer}};
+constexpr OpContract k_contracts[] = {{TN_OP_SUM, infer, k_summed},
+                                      {TN_OP_MEAN, infer, k_summed},
+                                      {TN_OP_MAX_REDUCE, infer, k_no_error},
+                                      {TN_OP_ARGMAX, infer, k_no_error}};
 
 }  // namespace
 

@@ -83,7 +83,7 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     return {y};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_ROPE, infer, decompose}};
+constexpr OpContract k_contracts[] = {{TN_OP_ROPE, infer, k_function, decompose}};
 
 }  // namespace
 

@@ -36,7 +36,7 @@ std::vector<ValueId> decompose(GraphBuilder &b, const OpCall &call, std::span<co
     return {ids, weights};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_ROUTE, infer, decompose}};
+constexpr OpContract k_contracts[] = {{TN_OP_ROUTE, infer, k_function, decompose}};
 
 }  // namespace
 

@@ -19,7 +19,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_SCATTER_ROWS, infer}};
+constexpr OpContract k_contracts[] = {{TN_OP_SCATTER_ROWS, infer, k_rounded}};
 
 }  // namespace
 

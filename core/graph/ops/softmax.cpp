@@ -15,7 +15,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_SOFTMAX, infer, nullptr, Broadcast::to_first}};
+constexpr OpContract k_contracts[] = {{TN_OP_SOFTMAX, infer, k_function, nullptr, Broadcast::to_first}};
 
 }  // namespace
 

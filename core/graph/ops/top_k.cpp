@@ -15,7 +15,7 @@ Status infer(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_TOP_K, infer}};
+constexpr OpContract k_contracts[] = {{TN_OP_TOP_K, infer, k_no_error}};
 
 }  // namespace
 
