@@ -8,28 +8,6 @@
 #include "sched/session_impl.h"
 
 namespace tenon {
-namespace {
-
-/// The most that is held on the way.
-constexpr uint64_t k_piece_bytes = 16 << 20;
-
-Status copy(const Tensor &from, Tensor &to) {
-    const DTypeInfo &type = dtype_info(to.type());
-    // Whole rows, since a packed layout is made from rows.
-    const uint64_t row = to.shape().rank() == 0 ? type.block_bytes
-                                                : uint64_t(to.shape().back()) / type.block_elements * type.block_bytes;
-    const uint64_t bytes = to.canonical_bytes();
-    const uint64_t step = std::max<uint64_t>(1, k_piece_bytes / std::max<uint64_t>(1, row)) * row;
-    std::vector<std::byte> piece(std::min(step, bytes));
-    for (uint64_t at = 0; at < bytes; at += step) {
-        const std::span<std::byte> part(piece.data(), std::min(step, bytes - at));
-        TENON_TRY(from.get(at, part));
-        TENON_TRY(to.set(at, part));
-    }
-    return {};
-}
-
-}  // namespace
 
 Result<TensorMap> Session::copy_tensors(const Graph &graph, const TensorMap &tensors) {
     return no_throw([&]() -> Result<TensorMap> {
@@ -50,7 +28,8 @@ Result<TensorMap> Session::copy_tensors(const Graph &graph, const TensorMap &ten
             }
             TENON_ASSIGN(auto made, allocate_tensors(homes[first].buffer_type, specs, Usage::any));
             for (size_t i = 0; i < made.size(); ++i) {
-                TENON_TRY(copy(*tensors.find(specs[i].name), made[i]).in(fmt::format("copying '{}'", specs[i].name)));
+                TENON_TRY(copy_contents(*tensors.find(specs[i].name), made[i])
+                              .in(fmt::format("copying '{}'", specs[i].name)));
                 copied.set(specs[i].name, std::move(made[i]));
             }
             first = end;

@@ -61,12 +61,11 @@ public:
     /// Waits for a run and those before. A failure ends all that is in flight and is told once.
     Status wait(uint64_t number);
     Status wait_all() { return wait(submitted_); }
-    /// Segment by segment, on the calling thread, one device at a time. Nothing else is in flight.
-    Status run_shown(const std::shared_ptr<Executable> &keep, BoundGraph &graph, const Show &show, uint64_t token);
 
     uint64_t submitted() const { return submitted_; }
 
 private:
+    friend class ShownRun;
     Pipeline(const DeviceSet &devices, uint32_t slots, Logger log);
     Flight &flight(uint64_t number) { return flights_[number % flights_.size()]; }
     Status start_thread(uint32_t device);

@@ -9,6 +9,7 @@
 #include "base/no_throw.h"
 #include "sched/homes.h"
 #include "sched/session_impl.h"
+#include "sched/shown.h"
 
 namespace tenon {
 
@@ -237,7 +238,14 @@ Status Session::run(Executable &executable, const Show &show, uint64_t cancel_to
     return no_throw([&]() -> Status {
         TENON_TRY(impl_->pipeline->wait_all());
         TENON_TRY(impl_->make_ready(*executable.impl_));
-        return impl_->pipeline->run_shown(executable.shared_from_this(), *executable.impl_, show, cancel_token);
+        ShownRun run(*impl_->pipeline, executable.shared_from_this(), *executable.impl_, cancel_token);
+        for (;;) {
+            TENON_ASSIGN(const NodeId node, run.next());
+            if (node == k_no_value) return run.finish();
+            if (!show) continue;
+            ShownRun::Outputs outputs(run, node);
+            TENON_TRY(show(node, outputs));
+        }
     });
 }
 

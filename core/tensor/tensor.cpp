@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/no_throw.h"
+#include "tensor/pieces.h"
 
 namespace tenon {
 
@@ -146,6 +148,17 @@ Result<std::vector<Tensor>> allocate_tensors(const BufferType &type, std::span<c
         tensors.push_back(std::move(tensor));
     }
     return tensors;
+}
+
+Status copy_contents(const Tensor &from, Tensor &to) {
+    if (from.empty() || to.empty() || from.type() != to.type() || from.shape() != to.shape())
+        return Status::invalid_argument("contents are copied between tensors of one type and shape");
+    return no_throw([&] {
+        return in_pieces(from.type(), from.shape(), [&](uint64_t at, std::span<std::byte> piece) -> Status {
+            TENON_TRY(from.get(at, piece));
+            return to.set(at, piece);
+        });
+    });
 }
 
 }  // namespace tenon

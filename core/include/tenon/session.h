@@ -90,6 +90,7 @@ public:
 
 private:
     friend class Session;
+    friend class Comparison;
     struct Impl;
     explicit Executable(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
@@ -192,6 +193,7 @@ public:
     SessionCounters counters() const;
 
 private:
+    friend class Comparison;
     struct Impl;
     explicit Session(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;

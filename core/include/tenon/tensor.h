@@ -90,4 +90,7 @@ private:
 /// max_bytes allows. Contents are undefined. All or nothing; errors name type, tensor and bytes.
 Result<std::vector<Tensor>> allocate_tensors(const BufferType &type, std::span<const TensorSpec> specs, Usage usage);
 
+/// Copies all elements between two tensors of one type and shape, wherever they lie, in pieces of bounded size.
+Status copy_contents(const Tensor &from, Tensor &to);
+
 }  // namespace tenon
