@@ -3,6 +3,7 @@
 // list.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -52,7 +53,8 @@ inline constexpr std::string_view k_blocks = "blocks";        // [1, capacity / 
 inline constexpr std::string_view k_kv_start = "kv_start";    // [1] first position held
 inline constexpr std::string_view k_kv_len = "kv_len";        // [1] positions held, these tokens included
 inline constexpr std::string_view k_out_rows = "out_rows";    // [r] slots whose logits are asked for; only if r < t
-inline constexpr std::string_view k_logits = "output";        // output, f32 [r, vocabulary]; only if r > 0
+inline constexpr std::array k_inputs{k_tokens, k_pos, k_seq, k_cache_row, k_blocks, k_kv_start, k_kv_len, k_out_rows};
+inline constexpr std::string_view k_logits = "output";  // output, f32 [r, vocabulary]; only if r > 0
 }  // namespace io
 
 /// A model read from a file. Immutable; any thread.

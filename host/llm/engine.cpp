@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
-#include <numeric>
 
 namespace tenon::llm {
 namespace {
@@ -28,12 +27,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Session> session,
 }
 
 Engine::Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model)
-    : model_(std::move(model)), session_(std::move(session)) {
-    const int64_t cache_rows = model_->key(1, 1).cache_rows;
-    words_.resize(static_cast<size_t>(k_max_bucket));
-    blocks_.resize(static_cast<size_t>(cache_rows / k_cache_block_rows));
-    std::iota(blocks_.begin(), blocks_.end(), 0);
-    capacities_ = {cache_rows};
+    : model_(std::move(model)), session_(std::move(session)), inputs_(k_max_bucket, model_->key(1, 1).cache_rows) {
+    capacities_ = {model_->key(1, 1).cache_rows};
 }
 
 Status Engine::prepare(int64_t prompt_tokens, const LoadProgress &progress) {
@@ -73,14 +68,7 @@ Result<Engine::Step *> Engine::step(int64_t bucket, int64_t rows, int64_t positi
     TENON_ASSIGN(const Graph graph, model_->architecture().build(key));
     Step made;
     TENON_ASSIGN(made.executable, session_->prepare(graph, model_->tensors()));
-    made.tokens = graph.find(io::k_tokens);
-    made.pos = graph.find(io::k_pos);
-    made.seq = graph.find(io::k_seq);
-    made.cache_row = graph.find(io::k_cache_row);
-    made.blocks = graph.find(io::k_blocks);
-    made.kv_start = graph.find(io::k_kv_start);
-    made.kv_len = graph.find(io::k_kv_len);
-    made.out_rows = graph.find(io::k_out_rows);
+    std::ranges::transform(io::k_inputs, made.inputs.begin(), [&](std::string_view name) { return graph.find(name); });
     made.output = graph.outputs().empty() ? k_no_value : graph.outputs().front();
     return &steps_.emplace(key, std::move(made)).first->second;
 }
@@ -183,37 +171,13 @@ Status Engine::run(Step &step, std::span<const int32_t> tokens, int64_t bucket, 
     return {};
 }
 
-/// Slots behind the tokens are padding: they are of no sequence and write no row.
 Status Engine::write(Step &step, std::span<const int32_t> tokens, int64_t bucket) {
-    const std::span<int32_t> slots = std::span(words_).first(static_cast<size_t>(bucket));
-    const std::span<int32_t> used = slots.first(tokens.size());
-    const auto fill = [&](int32_t padding, auto &&value) {
-        std::ranges::fill(slots.subspan(used.size()), padding);
-        for (size_t i = 0; i < used.size(); ++i) used[i] = value(i);
-    };
-    const auto first = static_cast<int32_t>(length_);
-    const auto position = [&](size_t i) { return first + static_cast<int32_t>(i); };
-    fill(0, [&](size_t i) { return tokens[i]; });
-    TENON_TRY(write_input(step, step.tokens, slots));
-    fill(0, position);
-    TENON_TRY(write_input(step, step.pos, slots));
-    fill(-1, position);
-    TENON_TRY(write_input(step, step.cache_row, slots));
-    fill(-1, [](size_t) { return 0; });
-    TENON_TRY(write_input(step, step.seq, slots));
-
-    const int64_t capacity = capacity_for(length_ + static_cast<int64_t>(tokens.size()));
-    TENON_TRY(
-        write_input(step, step.blocks, std::span(blocks_).first(static_cast<size_t>(capacity / k_cache_block_rows))));
-    const int32_t start = 0, held = position(tokens.size()), last = static_cast<int32_t>(tokens.size()) - 1;
-    TENON_TRY(write_input(step, step.kv_start, {&start, 1}));
-    TENON_TRY(write_input(step, step.kv_len, {&held, 1}));
-    return write_input(step, step.out_rows, {&last, 1});
-}
-
-Status Engine::write_input(Step &step, ValueId input, std::span<const int32_t> words) {
-    if (input == k_no_value) return {};
-    return session_->input_write(*step.executable, input, std::as_bytes(words));
+    GraphKey key = model_->key(bucket, 1);
+    key.capacity = capacity_for(length_ + static_cast<int64_t>(tokens.size()));
+    return inputs_.each(key, tokens, length_, [&](size_t input, std::span<const int32_t> words) -> Status {
+        if (step.inputs[input] == k_no_value) return {};
+        return session_->input_write(*step.executable, step.inputs[input], std::as_bytes(words));
+    });
 }
 
 Status Engine::read_logits(Step &step, int64_t rows) {

@@ -2,6 +2,7 @@
 // The plans for single tokens are made at the start, those for buckets of a prompt when a prompt first needs them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "llm/buckets.h"
 #include "llm/model.h"
+#include "llm/step_inputs.h"
 #include "tenon/session.h"
 #include "tenon/status.h"
 
@@ -31,6 +33,8 @@ public:
 
     const Model &model() const { return *model_; }
     const Session &session() const { return *session_; }
+    /// For tools that run other graphs over the model's tensors: truncate(0) comes before the next feed.
+    Session &session() { return *session_; }
     int64_t length() const { return length_; }  // tokens in the cache
     int64_t context() const { return model_->context(); }
 
@@ -52,10 +56,11 @@ public:
     void truncate(int64_t length);
 
 private:
-    /// A graph made ready, and its inputs: k_no_value where it has none of a kind.
+    /// A graph made ready, and its inputs as io::k_inputs has them: k_no_value where it has none of a kind.
     struct Step {
         std::shared_ptr<Executable> executable;
-        ValueId tokens, pos, seq, cache_row, blocks, kv_start, kv_len, out_rows, output;
+        std::array<ValueId, io::k_inputs.size()> inputs;
+        ValueId output;
     };
 
     Engine(std::unique_ptr<Session> session, std::unique_ptr<Model> model);
@@ -67,7 +72,6 @@ private:
     Status feed_chunks(std::span<const int32_t> tokens, uint64_t cancel_token);
     Status run(Step &step, std::span<const int32_t> tokens, int64_t bucket, uint64_t cancel_token);
     Status write(Step &step, std::span<const int32_t> tokens, int64_t bucket);
-    Status write_input(Step &step, ValueId input, std::span<const int32_t> words);
     Status read_logits(Step &step, int64_t rows);
 
     // In the order in which they are needed: executables refer to the session, tensors to the model's file.
@@ -75,9 +79,8 @@ private:
     std::unique_ptr<Session> session_;
     std::map<GraphKey, Step> steps_;
 
-    std::vector<int64_t> capacities_;   // with plans of their own, rising; the last is the whole cache
-    std::vector<int32_t> words_;        // [largest bucket], what is written next
-    std::vector<int32_t> blocks_;       // [blocks of the cache]: block i of the sequence is block i of the cache
+    std::vector<int64_t> capacities_;  // with plans of their own, rising; the last is the whole cache
+    StepInputs inputs_;
     std::vector<float> logits_memory_;  // where logits are read to if the CPU can't see them
     std::span<const float> rows_;       // logits of the last run, all its rows, padding included
     std::span<const float> logits_;
