@@ -19,7 +19,7 @@ namespace {
 double limit_of(const Node &node, DType type) {
     // What a vendor's op computes isn't known here: the widest limit of the standard ops counts.
     const OpContract *contract = find_contract(node.op);
-    const OpLimit limit = contract ? contract->limit : k_product;
+    const OpLimit limit = contract ? contract->limit : k_weighted;
     const double of_op = node.precision == Precision::exact ? limit.exact : limit.fast;
     if (of_op == 0) return 0;
     switch (type) {

@@ -125,7 +125,7 @@ TEST_CASE("compare: limits by op, precision and type") {
     Pair pair(*graph, {{"w", random_floats(32 * 32, 1)}}, "mock:1", "mock:0");
     const auto found = differences(pair, {{"x", random_floats(4 * 32, 2)}});
     REQUIRE(found.size() == 4);
-    CHECK(found[0].limit == 5e-4);
+    CHECK(found[0].limit == 2e-2);
     CHECK(found[1].limit == 1e-6);
     CHECK(found[2].limit == 1e-9);
     CHECK(found[3].limit == 0);

@@ -36,9 +36,9 @@ Status infer_experts(const OpCall &call, std::span<OutputSpec> out) {
     return {};
 }
 
-constexpr OpContract k_contracts[] = {{TN_OP_LINEAR, infer, k_product},
-                                      {TN_OP_LINEAR_BIAS, infer, k_product, decompose_bias},
-                                      {TN_OP_LINEAR_EXPERTS, infer_experts, k_product}};
+constexpr OpContract k_contracts[] = {{TN_OP_LINEAR, infer, k_weighted},
+                                      {TN_OP_LINEAR_BIAS, infer, k_weighted, decompose_bias},
+                                      {TN_OP_LINEAR_EXPERTS, infer_experts, k_weighted}};
 
 }  // namespace
 
