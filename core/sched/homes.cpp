@@ -10,12 +10,6 @@ namespace tenon {
 
 namespace {
 
-struct Candidate {
-    uint32_t device;
-    BufferType type;
-    std::vector<bool> runs;  // per node: supported there, and not pinned elsewhere
-};
-
 std::vector<std::vector<NodeId>> users_of_bases(const Graph &graph) {
     std::vector<std::vector<NodeId>> users(graph.values().size());
     auto note = [&](ValueId id, NodeId node) {
@@ -30,7 +24,11 @@ std::vector<std::vector<NodeId>> users_of_bases(const Graph &graph) {
     return users;
 }
 
-Status no_home(const Graph &graph, ValueId id, const std::vector<NodeId> &users, const DeviceSet &devices) {
+}  // namespace
+
+Status Homes::no_home(ValueId id) const {
+    const Graph &graph = *graph_;
+    const DeviceSet &devices = *devices_;
     const Value &value = graph.values()[id];
     std::string text = fmt::format("no device supports all that is done with '{}' ({} {})", value.name,
                                    dtype_info(value.type).name, to_string(value.shape));
@@ -40,7 +38,7 @@ Status no_home(const Graph &graph, ValueId id, const std::vector<NodeId> &users,
     TENON_ASSIGN(const auto reach, MemoryReach::ask(devices, unbound, types));
     TENON_ASSIGN(const auto table, SupportTable::ask(graph, devices, unbound, reach, formulas));
     for (uint32_t d = 0; d < devices.count(); ++d)
-        for (NodeId node : users)
+        for (NodeId node : users_[id])
             if (!table.at(d, node).any()) {
                 text += fmt::format("; {}: '{}': {}", devices.list[d]->name(), graph.nodes()[node].name,
                                     support_reason(graph, *devices.list[d], node, formulas));
@@ -49,13 +47,12 @@ Status no_home(const Graph &graph, ValueId id, const std::vector<NodeId> &users,
     return Status::unsupported(std::move(text));
 }
 
-}  // namespace
-
-Result<std::vector<TensorHome>> choose_homes(const Graph &graph, const DeviceSet &devices, std::span<const Pin> pins) {
+Result<Homes> Homes::ask(const Graph &graph, const DeviceSet &devices, std::span<const Pin> pins) {
+    Homes homes(graph, devices);
+    homes.users_ = users_of_bases(graph);
     Decompositions formulas(graph);
     TENON_ASSIGN(const auto pinned, resolve_pins(graph, devices.list, pins));
     TypeSupport types;
-    std::vector<Candidate> candidates;
     for (uint32_t d = 0; d < devices.count(); ++d) {
         const DeviceSet one{{devices.list[d]}, {devices.types[d]}};
         for (const BufferType &type : devices.list[d]->buffer_types()) {
@@ -68,27 +65,35 @@ Result<std::vector<TensorHome>> choose_homes(const Graph &graph, const DeviceSet
             for (NodeId node = 0; node < graph.nodes().size(); ++node)
                 candidate.runs[node] =
                     table.at(0, node).any() && (pinned.empty() || pinned[node] == k_no_value || pinned[node] == d);
-            candidates.push_back(std::move(candidate));
+            homes.candidates_.push_back(std::move(candidate));
         }
     }
-    const auto users = users_of_bases(graph);
+    return homes;
+}
+
+Result<TensorHome> Homes::choose(ValueId id, uint32_t first) const {
+    const Value &value = graph_->values()[id];
+    const auto all = [&](const Candidate &c) {
+        return std::ranges::all_of(users_[id], [&](NodeId n) { return c.runs[n]; }) &&
+               !(c.type.is_packed() && value.flags & TN_VALUE_STATE);
+    };
+    const auto some = [&](const Candidate &c) {
+        return std::ranges::any_of(users_[id], [&](NodeId n) { return c.runs[n]; });
+    };
+    auto home = std::ranges::find_if(candidates_, [&](const Candidate &c) { return c.device >= first && all(c); });
+    if (home == candidates_.end()) home = std::ranges::find_if(candidates_, all);
+    // A weight whose uses no single device takes (pins, mostly) lies with the first that takes one; others get copies.
+    if (home == candidates_.end() && value.flags & TN_VALUE_WEIGHT) home = std::ranges::find_if(candidates_, some);
+    if (home == candidates_.end()) return no_home(id);
+    return TensorHome{id, home->device, home->type};
+}
+
+Result<std::vector<TensorHome>> Homes::choose_all() const {
     std::vector<TensorHome> homes;
-    for (ValueId id = 0; id < graph.values().size(); ++id) {
-        const Value &value = graph.values()[id];
-        if (!is_tensor(value)) continue;
-        auto all = [&](const Candidate &c) {
-            return std::ranges::all_of(users[id], [&](NodeId n) { return c.runs[n]; }) &&
-                   !(c.type.is_packed() && value.flags & TN_VALUE_STATE);
-        };
-        auto some = [&](const Candidate &c) {
-            return std::ranges::any_of(users[id], [&](NodeId n) { return c.runs[n]; });
-        };
-        auto home = std::ranges::find_if(candidates, all);
-        // A weight whose uses no single device takes (pins, mostly) lies with the first that takes one; others get
-        // copies.
-        if (home == candidates.end() && value.flags & TN_VALUE_WEIGHT) home = std::ranges::find_if(candidates, some);
-        if (home == candidates.end()) return no_home(graph, id, users[id], devices);
-        homes.push_back({id, home->device, home->type});
+    for (ValueId id = 0; id < graph_->values().size(); ++id) {
+        if (!is_tensor(graph_->values()[id])) continue;
+        TENON_ASSIGN(TensorHome home, choose(id));
+        homes.push_back(std::move(home));
     }
     return homes;
 }

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,18 @@ struct TensorHome {
     ValueId value = k_no_value;
     uint32_t device = 0;  // index into Session::devices
     BufferType buffer_type;
+};
+
+/// How weights and states share devices that can't hold all of them.
+struct Offload {
+    /// Per value of the graph the group it belongs to, counted from 0 in running order, such as a layer; what is in one
+    /// group lies together. Weights and states count, the rest is ignored.
+    std::vector<uint32_t> group_of;
+    /// This many of the last groups go to the devices before the fallback, and it is an error if they have no room;
+    /// none: as many as there is room for.
+    std::optional<uint32_t> last_groups;
+    /// Graphs that will be run with these tensors, one after the other: what they need beside them is left free.
+    std::span<const Graph> graphs;
 };
 
 struct SessionOptions {
@@ -134,6 +147,13 @@ public:
     /// nodes which read it (pins kept); states and the nodes that touch them stay together. unsupported names the
     /// tensor, its type and each device's reason.
     Result<std::vector<TensorHome>> place_tensors(const Graph &graph);
+
+    /// The same for tensors that may be too large: from the last group to the first, each goes to the first device that
+    /// has room for it and for none of those behind it on a later device, so that the first device gets the last
+    /// groups; what has no room goes to the fallback. Room is what a device's adapter measures as free now, without
+    /// 1/32 and without what `measure` says of the graphs; a device that can't tell has room for all. out_of_memory:
+    /// groups that were asked for have no room; the message has the bytes.
+    Result<std::vector<TensorHome>> place_tensors(const Graph &graph, const Offload &offload);
 
     /// Whether a node of this op would run through its decomposition where it is placed.
     Result<bool> expands(const Graph &graph, std::string_view op_name);
