@@ -36,7 +36,7 @@ std::optional<int> parse(std::span<const std::string> args, Request &request) {
         "Runs the model over a text, and over one token more, on both. Each node of --device gets what --against "
         "computed before it, so that it answers for its own error alone: NMSE, the error's energy over the "
         "reference's, must be within the limit of its op. The logits of an ordinary run of each are compared too, "
-        "without a limit. Exit code 1 if any node is over its limit. --pin and --threads are for --device.");
+        "without a limit. Exit code 1 if any node is over its limit. --pin, --offload and --threads are for --device.");
     add_engine_options(options, request.engine);
     add_text_options(options, request.source);
     options.text("against", "LIST", "the reference: devices, written as for --device", request.against)
@@ -100,6 +100,7 @@ private:
         TENON_ASSIGN(tested_, make_engine(choice, std::move(file), std::move(pins_)));
         choice.devices = request_.against;
         choice.threads.reset();
+        choice.offload.reset();
         TENON_ASSIGN(reference_, make_engine(choice, std::move(same), {}));
         return {};
     }

@@ -7,6 +7,7 @@
 #include "cmd/support/options.h"
 #include "cmd/support/output.h"
 #include "cmd/support/registry_options.h"
+#include "llm/offload.h"
 
 namespace tenon::cmd {
 namespace {
@@ -40,12 +41,13 @@ Result<std::string> show(const Request &request, std::vector<Pin> pins) {
     TENON_ASSIGN(const int64_t context,
                  llm::choose_context(request.engine.context.value_or(0), file.architecture->shape().context_length));
     const int64_t rows = (context + llm::k_cache_block_rows - 1) / llm::k_cache_block_rows * llm::k_cache_block_rows;
-    TENON_ASSIGN(const Graph graph, file.architecture->build({.tokens = request.tokens,
-                                                              .rows = 1,
-                                                              .capacity = rows,
-                                                              .cache_rows = rows,
-                                                              .precision = precision_of(request.engine)}));
-    TENON_ASSIGN(const auto homes, session->place_tensors(graph));
+    llm::GraphKey key{
+        .tokens = 1, .rows = 1, .capacity = rows, .cache_rows = rows, .precision = precision_of(request.engine)};
+    TENON_ASSIGN(auto homes, llm::place_model(*session, *file.architecture, key, request.engine.offload));
+    TENON_ASSIGN(const Graph single, file.architecture->build(key));
+    key.tokens = request.tokens;
+    TENON_ASSIGN(const Graph graph, file.architecture->build(key));
+    for (TensorHome &home : homes) home.value = graph.find(single.values()[home.value].name);
     TENON_ASSIGN(const auto schedule, session->plan(graph, homes));
     if (request.format == "json") return schedule->to_json() + "\n";
     if (request.format == "dot") return schedule->to_dot();

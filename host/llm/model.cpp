@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "llm/gguf_text.h"
+#include "llm/offload.h"
 
 namespace tenon::llm {
 namespace {
@@ -93,7 +94,8 @@ public:
         : model_(model), gguf_(*model.file_.gguf), graph_(graph), options_(options) {}
 
     Status load(Session &session) {
-        TENON_ASSIGN(const std::vector<TensorHome> homes, session.place_tensors(graph_));
+        TENON_ASSIGN(const std::vector<TensorHome> homes,
+                     place_model(session, model_.architecture(), model_.key(1, 1), options_.offload));
         for (const TensorHome &home : homes) sort_in(home);
         for (const Room &room : rooms_)
             for (const ValueId id : room.weights) total_ += tensor_of(id).bytes;

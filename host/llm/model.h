@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "llm/architecture.h"
@@ -24,6 +25,8 @@ struct ModelOptions {
     /// Tokens that the KV cache holds; 0: what the model was trained for, at most 4096.
     int64_t context = 0;
     Precision precision = Precision::fast;
+    /// Layers that don't run on the session's last device, as place_model takes them (llm/offload.h).
+    std::optional<int64_t> offload;
     /// Told of each tensor, and of pieces of large ones where they are copied, in bytes of weights.
     LoadProgress progress;
 };

@@ -24,6 +24,10 @@ void add_engine_options(Options &options, EngineChoice &choice) {
         .choice("precision",
                 "fast: activations may be quantised; exact: all arithmetic and the KV cache in 32-bit floats",
                 {"fast", "exact"}, choice.precision)
+        .integer_or("offload", "N|auto", "auto",
+                    "layers that don't run on the last device of the list, the fallback, counted from the model's end; "
+                    "auto: as many as the other devices have room for",
+                    0, 1 << 16, choice.offload)
         .integer("slots", "N",
                  "pieces of a prompt that may be in flight at once, so that several devices work at the same time", 1,
                  1 << 10, choice.slots);
@@ -87,6 +91,7 @@ Result<std::unique_ptr<llm::Engine>> start_engine(std::shared_ptr<Registry> regi
     options.context = choice.context.value_or(0);
     options.precision = precision_of(choice);
     options.progress = progress;
+    options.offload = choice.offload;
     TENON_ASSIGN(auto model, llm::Model::load(std::move(file), *session, options));
     return llm::Engine::create(std::move(session), std::move(model), prompt_tokens, progress);
 }

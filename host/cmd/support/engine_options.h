@@ -24,11 +24,12 @@ struct EngineChoice {
     std::vector<std::string> plugin_dirs, pins;
     std::optional<int64_t> threads;
     std::optional<int64_t> context;
+    std::optional<int64_t> offload;  // layers; none: what there is room for
     int64_t slots = 1;
     std::string precision = "fast";
 };
 
-/// Declares MODEL, --device, --plugin-dir, --threads, --ctx, --precision, --pin and --slots.
+/// Declares MODEL, --device, --plugin-dir, --threads, --ctx, --precision, --pin, --offload and --slots.
 void add_engine_options(Options &options, EngineChoice &choice);
 
 /// The pins; invalid_argument, which is wrong usage, for one that can't be parsed.

@@ -160,6 +160,20 @@ Options &Options::integer(std::string_view name, std::string value, std::string 
     });
 }
 
+Options &Options::integer_or(std::string_view name, std::string value, std::string word, std::string help, int64_t min,
+                             int64_t max, std::optional<int64_t> &out) {
+    std::string fallback = out ? fmt::to_string(*out) : word;
+    const auto set = [=, &out](const std::string &text) -> Status {
+        out.reset();
+        if (text == word) return {};
+        auto number = parse_integer(text, min, max);
+        if (!number.ok()) return std::move(number).status().in(fmt::format("expected '{}' or a number", word));
+        out = *number;
+        return {};
+    };
+    return add(name, std::move(value), std::move(help), std::move(fallback), set);
+}
+
 Options &Options::number(std::string_view name, std::string value, std::string help, double min, double max,
                          double &out) {
     return add(name, std::move(value), std::move(help), fmt::to_string(out), [=, &out](const std::string &text) {

@@ -49,6 +49,9 @@ public:
                      int64_t &out);
     Options &integer(std::string_view name, std::string value, std::string help, int64_t min, int64_t max,
                      std::optional<int64_t> &out);
+    /// An integer, or `word`, which stands for none.
+    Options &integer_or(std::string_view name, std::string value, std::string word, std::string help, int64_t min,
+                        int64_t max, std::optional<int64_t> &out);
     Options &number(std::string_view name, std::string value, std::string help, double min, double max, double &out);
     Options &number(std::string_view name, std::string value, std::string help, double min, double max,
                     std::optional<double> &out);
