@@ -25,10 +25,10 @@ uint64_t free_bytes(const Device &device) {
 class Filling {
 public:
     Filling(const Graph &graph, const DeviceSet &devices, const Offload &offload)
-        : graph_(graph), offload_(offload), fallback_(devices.count() - 1) {}
+        : graph_(graph), devices_(devices), offload_(offload), fallback_(devices.count() - 1) {}
 
-    Status ask(const DeviceSet &devices, std::span<const Pin> pins) {
-        TENON_ASSIGN(const Homes homes, Homes::ask(graph_, devices, pins));
+    Status ask(std::span<const Pin> pins) {
+        TENON_ASSIGN(const Homes homes, Homes::ask(graph_, devices_, pins));
         for (ValueId id = 0; id < graph_.values().size(); ++id) {
             if (!is_tensor(graph_.values()[id])) continue;
             Movable tensor{offload_.group_of[id], {}, {}};
@@ -83,15 +83,15 @@ private:
 
     Status no_room(uint32_t number, const std::vector<uint64_t> &used, const std::vector<uint64_t> &room,
                    const std::vector<std::vector<uint64_t>> &more) const {
-        std::string text = fmt::format("group {} of the last {} has no room", number, *offload_.last_groups);
+        std::string text = fmt::format("no memory for group {} of the last {}", number, *offload_.last_groups);
         for (uint32_t d = 0; d < fallback_; ++d)
-            text +=
-                fmt::format("; device {} has {} bytes for weights and states, of which {} are taken, and it needs {}",
-                            d, room[d], used[d], more[d][d]);
+            text += fmt::format("; {} has {} bytes for weights and states, {} of them taken, and would need {} more",
+                                devices_.list[d]->name(), room[d], used[d], more[d][d]);
         return Status::out_of_memory(std::move(text));
     }
 
     const Graph &graph_;
+    const DeviceSet &devices_;
     const Offload &offload_;
     const uint32_t fallback_;
     uint32_t groups_ = 0;
@@ -117,7 +117,7 @@ Result<std::vector<TensorHome>> Session::place_tensors(const Graph &graph, const
             return Status::invalid_argument(
                 fmt::format("{} groups were given for {} values", offload.group_of.size(), graph.values().size()));
         Filling filling(graph, impl_->devices, offload);
-        TENON_TRY(filling.ask(impl_->devices, impl_->pins));
+        TENON_TRY(filling.ask(impl_->pins));
         std::vector<uint64_t> free(devices, k_unlimited);
         for (uint32_t d = 0; d + 1 < devices; ++d) free[d] = free_bytes(*impl_->devices.list[d]);
         std::vector<uint64_t> room = free;
