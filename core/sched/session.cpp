@@ -287,11 +287,9 @@ const std::byte *Session::Impl::peek(const BoundGraph &graph, uint32_t slot, Val
     return static_cast<const std::byte *>(range->at.buffer->base()) + range->at.value.offset + range->offset;
 }
 
-Result<bool> Session::expands(const Graph &graph, std::string_view op_name) {
+Result<bool> Session::expands(const Graph &graph, std::span<const TensorHome> homes, std::string_view op_name) {
     return no_throw([&]() -> Result<bool> {
-        TENON_ASSIGN(const auto homes, place_tensors(graph));
-        BoundTypes bound(graph.values().size());
-        for (const TensorHome &home : homes) bound.bind(home.value, home.buffer_type);
+        TENON_ASSIGN(const BoundTypes bound, types_of(graph, homes));
         TENON_ASSIGN(const auto pinned, resolve_pins(graph, impl_->devices.list, impl_->pins));
         TypeSupport types;
         Decompositions formulas(graph);

@@ -43,8 +43,8 @@ Result<std::string> show(const Request &request, std::vector<Pin> pins) {
     const int64_t rows = (context + llm::k_cache_block_rows - 1) / llm::k_cache_block_rows * llm::k_cache_block_rows;
     llm::GraphKey key{
         .tokens = 1, .rows = 1, .capacity = rows, .cache_rows = rows, .precision = precision_of(request.engine)};
-    TENON_ASSIGN(auto homes, llm::place_model(*session, *file.architecture, key, request.engine.offload));
     TENON_ASSIGN(const Graph single, file.architecture->build(key));
+    TENON_ASSIGN(auto homes, llm::place_model(*session, *file.architecture, key, single, request.engine.offload));
     key.tokens = request.tokens;
     TENON_ASSIGN(const Graph graph, file.architecture->build(key));
     for (TensorHome &home : homes) home.value = graph.find(single.values()[home.value].name);

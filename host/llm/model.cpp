@@ -93,9 +93,7 @@ public:
     Loader(Model &model, const Graph &graph, const ModelOptions &options)
         : model_(model), gguf_(*model.file_.gguf), graph_(graph), options_(options) {}
 
-    Status load(Session &session) {
-        TENON_ASSIGN(const std::vector<TensorHome> homes,
-                     place_model(session, model_.architecture(), model_.key(1, 1), options_.offload));
+    Status load(std::span<const TensorHome> homes) {
         for (const TensorHome &home : homes) sort_in(home);
         for (const Room &room : rooms_)
             for (const ValueId id : room.weights) total_ += tensor_of(id).bytes;
@@ -228,8 +226,13 @@ Result<std::unique_ptr<Model>> Model::load(ModelFile file, Session &session, con
     auto graph = model->architecture().build(model->key(1, 1));
     if (!graph.ok()) return std::move(graph).status().in(path);
     model->memory_.bytes_read_per_token = read_per_token(*graph);
-    TENON_ASSIGN(model->capacity_matters_, session.expands(*graph, "attention"));
-    if (Status status = Loader(*model, *graph, options).load(session); !status.ok()) return std::move(status).in(path);
+    const auto load = [&]() -> Status {
+        TENON_ASSIGN(const auto homes,
+                     place_model(session, model->architecture(), model->key(1, 1), *graph, options.offload));
+        TENON_ASSIGN(model->capacity_matters_, session.expands(*graph, homes, "attention"));
+        return Loader(*model, *graph, options).load(homes);
+    };
+    if (Status status = load(); !status.ok()) return std::move(status).in(path);
     return model;
 }
 

@@ -41,9 +41,8 @@ std::vector<uint32_t> layer_groups(const Graph &graph, int64_t layers) {
     return group_of;
 }
 
-Result<std::vector<TensorHome>> place_model(Session &session, const Architecture &architecture, const GraphKey &single,
-                                            std::optional<int64_t> last_layers) {
-    TENON_ASSIGN(const Graph graph, architecture.build(single));
+Result<std::vector<TensorHome>> place_model(Session &session, const Architecture &architecture, const GraphKey &key,
+                                            const Graph &graph, std::optional<int64_t> last_layers) {
     if (session.devices().size() == 1) {
         if (last_layers)
             return Status::invalid_argument(fmt::format(
@@ -53,8 +52,8 @@ Result<std::vector<TensorHome>> place_model(Session &session, const Architecture
         return session.place_tensors(graph);
     }
     const int64_t layers = architecture.shape().layers;
-    GraphKey prompt = single;
-    prompt.tokens = std::min(k_max_bucket, single.cache_rows);
+    GraphKey prompt = key;
+    prompt.tokens = std::min(k_max_bucket, key.cache_rows);
     TENON_ASSIGN(const Graph of_prompt, architecture.build(prompt));
     const Graph graphs[] = {of_prompt, graph};
     Offload offload{layer_groups(graph, layers), {}, graphs};

@@ -15,11 +15,11 @@ namespace tenon::llm {
 /// the first layer, i + 1 for layer i, `layers` + 1 for what is used behind the last one.
 std::vector<uint32_t> layer_groups(const Graph &graph, int64_t layers);
 
-/// Homes for the weights and caches of `architecture`'s graph of `single`, a run of one token. `last_layers`: so many
+/// Homes for the weights and caches of `graph`, which is `architecture`'s of `key`, a run of one token. `last_layers`: so many
 /// layers, and what comes behind them, lie before the session's last device, all of the model if there are no more;
 /// none: what there is room for, with graphs for prompts in mind. invalid_argument: a number, but only one device;
 /// out_of_memory: no room for that many.
-Result<std::vector<TensorHome>> place_model(Session &session, const Architecture &architecture, const GraphKey &single,
-                                            std::optional<int64_t> last_layers);
+Result<std::vector<TensorHome>> place_model(Session &session, const Architecture &architecture, const GraphKey &key,
+                                            const Graph &graph, std::optional<int64_t> last_layers);
 
 }  // namespace tenon::llm

@@ -142,3 +142,23 @@ TEST_CASE("offload: pins are kept, and a wrong list of groups is an answer") {
           std::vector<uint32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1});
     CHECK(session->place_tensors(graph, Offload{}).status().code() == Code::invalid_argument);
 }
+
+TEST_CASE("expands: says what holds where the tensors lie, not where they could lie") {
+    GraphBuilder b;
+    const ValueId x = b.input("x", DType::f32, {2, k_width});
+    b.output(b.rms_norm(x, b.weight("w", DType::f32, {k_width}), 1e-5f));
+    const auto graph = std::move(b).finish();
+    REQUIRE(graph.ok());
+    const auto session = session_on(make_registry(), "mock:0,cpu:isa=reference");
+    for (uint32_t count : {0u, 1u}) {
+        Offload offload;
+        offload.group_of.assign(graph->values().size(), 0);
+        offload.last_groups = count;
+        const auto homes = session->place_tensors(*graph, offload);
+        REQUIRE_MESSAGE(homes.ok(), homes.status().message());
+        const auto expands = session->expands(*graph, *homes, "rms_norm");
+        REQUIRE_MESSAGE(expands.ok(), expands.status().message());
+        CHECK(*expands == (count > 0));  // the mock knows primitives only
+    }
+    CHECK(session->expands(*graph, {}, "rms_norm").status().code() == Code::invalid_argument);
+}

@@ -155,8 +155,8 @@ public:
     /// groups that were asked for have no room; the message has the bytes.
     Result<std::vector<TensorHome>> place_tensors(const Graph &graph, const Offload &offload);
 
-    /// Whether a node of this op would run through its decomposition where it is placed.
-    Result<bool> expands(const Graph &graph, std::string_view op_name);
+    /// Whether a node of this op would run through its decomposition where it is placed, with tensors in these homes.
+    Result<bool> expands(const Graph &graph, std::span<const TensorHome> homes, std::string_view op_name);
 
     /// Placement, split, plans, memory; allocates what the session's arenas lack. `tensors` holds every weight and
     /// state of the graph, with the graph's type and shape. The tensors' buffers are kept alive by the executable.
