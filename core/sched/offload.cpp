@@ -41,9 +41,9 @@ public:
                 tensor.homes.push_back(std::move(home));
                 tensor.bytes.push_back(bytes);
             }
-            groups_ = std::max(groups_, tensor.group + 1);
             tensors_.push_back(std::move(tensor));
         }
+        std::ranges::stable_sort(tensors_, {}, &Movable::group);
         return {};
     }
 
@@ -51,26 +51,30 @@ public:
     Result<std::vector<TensorHome>> fill(const std::vector<uint64_t> &room) const {
         std::vector<std::vector<uint64_t>> more(fallback_ + 1, std::vector<uint64_t>(fallback_ + 1));
         std::vector<uint64_t> used(fallback_ + 1);
-        std::vector<uint32_t> first_of_group(groups_, fallback_);
-        const uint32_t wanted = std::min(groups_, offload_.last_groups.value_or(groups_));
+        std::vector<TensorHome> homes;
         uint32_t first = 0;
-        for (uint32_t group = groups_; group-- > groups_ - wanted;) {
+        for (auto end = tensors_.end(); end != tensors_.begin();) {
+            const uint32_t group = (end - 1)->group;
+            const auto begin = std::ranges::lower_bound(tensors_.begin(), end, group, {}, &Movable::group);
+            const uint64_t number = uint64_t(tensors_.back().group) - group + 1;  // counted from the last one
+            const std::ranges::subrange members(begin, end);
+            end = begin;
+            const bool is_wanted = !offload_.last_groups || number <= *offload_.last_groups;
+            if (!is_wanted) first = fallback_;
             for (auto &row : more) std::ranges::fill(row, 0);
-            for (const Movable &tensor : tensors_)
-                if (tensor.group == group)
-                    for (uint32_t f = 0; f <= fallback_; ++f) more[f][tensor.homes[f].device] += tensor.bytes[f];
+            for (const Movable &tensor : members)
+                for (uint32_t f = 0; f <= fallback_; ++f) more[f][tensor.homes[f].device] += tensor.bytes[f];
             const auto fits = [&](uint32_t f) {
                 for (uint32_t d = 0; d < fallback_; ++d)
                     if (more[f][d] > 0 && (used[d] > room[d] || more[f][d] > room[d] - used[d])) return false;
                 return true;
             };
             while (first < fallback_ && !fits(first)) ++first;
-            if (first == fallback_ && offload_.last_groups) return no_room(groups_ - group, used, room, more);
+            if (first == fallback_ && is_wanted && offload_.last_groups) return no_room(number, used, room, more);
             for (uint32_t d = 0; d <= fallback_; ++d) used[d] += more[first][d];
-            first_of_group[group] = first;
+            for (const Movable &tensor : members) homes.push_back(tensor.homes[first]);
         }
-        std::vector<TensorHome> homes;
-        for (const Movable &tensor : tensors_) homes.push_back(tensor.homes[first_of_group[tensor.group]]);
+        std::ranges::sort(homes, {}, &TensorHome::value);
         return homes;
     }
 
@@ -81,7 +85,7 @@ private:
         std::vector<uint64_t> bytes;    // there
     };
 
-    Status no_room(uint32_t number, const std::vector<uint64_t> &used, const std::vector<uint64_t> &room,
+    Status no_room(uint64_t number, const std::vector<uint64_t> &used, const std::vector<uint64_t> &room,
                    const std::vector<std::vector<uint64_t>> &more) const {
         std::string text = fmt::format("no memory for group {} of the last {}", number, *offload_.last_groups);
         for (uint32_t d = 0; d < fallback_; ++d)
@@ -94,8 +98,7 @@ private:
     const DeviceSet &devices_;
     const Offload &offload_;
     const uint32_t fallback_;
-    uint32_t groups_ = 0;
-    std::vector<Movable> tensors_;
+    std::vector<Movable> tensors_;  // by group
 };
 
 /// The same homes for another graph, which names the same tensors.

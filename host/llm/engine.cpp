@@ -67,6 +67,7 @@ Result<Engine::Step *> Engine::step(int64_t bucket, int64_t rows, int64_t positi
     if (const auto found = steps_.find(key); found != steps_.end()) return &found->second;
     TENON_ASSIGN(const Graph graph, model_->architecture().build(key));
     Step made;
+    made.key = key;
     TENON_ASSIGN(made.executable, session_->prepare(graph, model_->tensors()));
     std::ranges::transform(io::k_inputs, made.inputs.begin(), [&](std::string_view name) { return graph.find(name); });
     made.output = graph.outputs().empty() ? k_no_value : graph.outputs().front();
@@ -97,7 +98,7 @@ Status Engine::feed(std::span<const int32_t> tokens, uint64_t cancel_token) {
     logits_ = {};
     if (tokens.size() == 1) {  // the steady loop: what split_tokens would say, without its list
         TENON_ASSIGN(Step * single, step(1, 1, length_ + 1));
-        TENON_TRY(run(*single, tokens, 1, cancel_token));
+        TENON_TRY(run(*single, tokens, cancel_token));
     } else {
         TENON_TRY(feed_chunks(tokens, cancel_token));
     }
@@ -126,7 +127,7 @@ Status Engine::feed_chunks(std::span<const int32_t> tokens, uint64_t cancel_toke
             const auto count = static_cast<size_t>(chunk.tokens);
             TENON_ASSIGN(last, step(chunk.bucket, count == tokens.size() ? 1 : 0, length_ + chunk.tokens));
             if (flying.size() == session_->slots()) TENON_TRY(finish_first());
-            TENON_TRY(write(*last, tokens.first(count), chunk.bucket));
+            TENON_TRY(write(*last, tokens.first(count)));
             TENON_ASSIGN(const Run run, session_->submit(*last->executable, cancel_token));
             length_ += chunk.tokens;
             flying.push_back({run, length_});
@@ -151,7 +152,7 @@ Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink
          split_tokens(static_cast<int64_t>(tokens.size()), rows_at_once(model_->shape().vocabulary))) {
         const auto count = static_cast<size_t>(chunk.tokens);
         TENON_ASSIGN(Step * next, step(chunk.bucket, chunk.bucket, length_ + chunk.tokens));
-        TENON_TRY(run(*next, tokens.subspan(index, count), chunk.bucket, cancel_token));
+        TENON_TRY(run(*next, tokens.subspan(index, count), cancel_token));
         for (size_t row = 0; row < count; ++row) {
             logits_ = logits_of(row);
             TENON_TRY(sink(index++, logits_));
@@ -160,8 +161,8 @@ Status Engine::feed_each(std::span<const int32_t> tokens, const LogitsSink &sink
     return {};
 }
 
-Status Engine::run(Step &step, std::span<const int32_t> tokens, int64_t bucket, uint64_t cancel_token) {
-    TENON_TRY(write(step, tokens, bucket));
+Status Engine::run(Step &step, std::span<const int32_t> tokens, uint64_t cancel_token) {
+    TENON_TRY(write(step, tokens));
     TENON_TRY(session_->run(*step.executable, cancel_token));
     if (step.output != k_no_value) {
         const Shape &shape = step.executable->schedule().graph().values()[step.output].shape;
@@ -171,10 +172,8 @@ Status Engine::run(Step &step, std::span<const int32_t> tokens, int64_t bucket, 
     return {};
 }
 
-Status Engine::write(Step &step, std::span<const int32_t> tokens, int64_t bucket) {
-    GraphKey key = model_->key(bucket, 1);
-    key.capacity = capacity_for(length_ + static_cast<int64_t>(tokens.size()));
-    return inputs_.each(key, tokens, length_, [&](size_t input, std::span<const int32_t> words) -> Status {
+Status Engine::write(Step &step, std::span<const int32_t> tokens) {
+    return inputs_.each(step.key, tokens, length_, [&](size_t input, std::span<const int32_t> words) -> Status {
         if (step.inputs[input] == k_no_value) return {};
         return session_->input_write(*step.executable, step.inputs[input], std::as_bytes(words));
     });

@@ -58,6 +58,7 @@ public:
 private:
     /// A graph made ready, and its inputs as io::k_inputs has them: k_no_value where it has none of a kind.
     struct Step {
+        GraphKey key;
         std::shared_ptr<Executable> executable;
         std::array<ValueId, io::k_inputs.size()> inputs;
         ValueId output;
@@ -70,8 +71,8 @@ private:
     int64_t capacity_for(int64_t positions) const;
     Result<Step *> step(int64_t bucket, int64_t rows, int64_t positions);
     Status feed_chunks(std::span<const int32_t> tokens, uint64_t cancel_token);
-    Status run(Step &step, std::span<const int32_t> tokens, int64_t bucket, uint64_t cancel_token);
-    Status write(Step &step, std::span<const int32_t> tokens, int64_t bucket);
+    Status run(Step &step, std::span<const int32_t> tokens, uint64_t cancel_token);
+    Status write(Step &step, std::span<const int32_t> tokens);
     Status read_logits(Step &step, int64_t rows);
 
     // In the order in which they are needed: executables refer to the session, tensors to the model's file.
