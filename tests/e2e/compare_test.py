@@ -5,24 +5,15 @@
 """
 
 import json
-import subprocess
 import sys
+
+from program import check, run
 
 REFERENCE = "cpu:isa=reference"
 
 
 def compare(tenon, model, *args, code=0, against=REFERENCE):
-    command = [tenon, "compare", model, "--against", against, *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode != code:
-        raise SystemExit(f"{command}: exit code {done.returncode}, not {code}: {done.stdout} {done.stderr}")
-    return done.stderr if code == 2 or not done.stdout else done.stdout
-
-
-def check(holds, what):
-    if not holds:
-        raise SystemExit(f"FAIL  {what}")
-    print(f"ok    {what}")
+    return run(tenon, "compare", model, "--against", against, *args, code=code)
 
 
 def main():

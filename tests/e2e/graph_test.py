@@ -8,9 +8,10 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as xml
+
+from program import check, run
 
 DEVICES = "mock:0,mock:1,cpu:isa=reference"
 PINS = [r"blk\.[0-4]\.=mock:1", r"blk\.7\.attn=cpu"]
@@ -20,16 +21,7 @@ def graph(tenon, model, *args, env=None, code=0, device=DEVICES, pins=PINS):
     command = [tenon, "graph", model, "--device", device, *args]
     for pin in pins:
         command += ["--pin", pin]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
-    if done.returncode != code:
-        raise SystemExit(f"{command}: exit code {done.returncode}, not {code}: {done.stderr}")
-    return done.stdout if code == 0 else done.stderr
-
-
-def check(holds, what):
-    if not holds:
-        raise SystemExit(f"FAIL  {what}")
-    print(f"ok    {what}")
+    return run(*command, code=code, env=env, timeout=120)
 
 
 def check_json(text, plan):

@@ -6,24 +6,12 @@
 
 import json
 import re
-import subprocess
 import sys
+
+from program import check, run
 
 CPU = "cpu:isa=reference"
 LAYERS = 30
-
-
-def run(tenon, *args, code=0):
-    done = subprocess.run([tenon, *args], capture_output=True, text=True, timeout=300)
-    if done.returncode != code:
-        raise SystemExit(f"{args}: exit code {done.returncode}, not {code}: {done.stderr}")
-    return done.stdout if code == 0 else done.stderr
-
-
-def check(holds, what):
-    if not holds:
-        raise SystemExit(f"FAIL  {what}")
-    print(f"ok    {what}")
 
 
 def main():

@@ -12,22 +12,12 @@ using namespace tenon::testing;
 
 namespace {
 
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
 /// The same graph on two devices.
 struct Pair {
     explicit Pair(const Graph &graph, const Data &weights, const std::string &tested, const std::string &reference,
                   std::vector<Pin> pins = {})
         : graph(graph) {
-        RegistryOptions options;
-        options.plugin_dirs = {TENON_TEST_PLUGINS};
-        options.search_environment = options.search_user = options.search_install = false;
-        options.plugin_options = {{"mock.devices", "5"}};
-        auto registry = Registry::create(std::move(options));
-        REQUIRE_MESSAGE(registry.ok(), registry.status().message());
-        left.registry = right.registry = *registry;
+        left.registry = right.registry = make_registry("5");
         require_ok(left.prepare(graph, tested, weights, std::move(pins)));
         require_ok(right.prepare(graph, reference, weights));
     }

@@ -7,22 +7,6 @@
 using namespace tenon;
 using namespace tenon::testing;
 
-namespace {
-
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
-std::unique_ptr<Session> session_on(const std::shared_ptr<Registry> &registry, const char *list) {
-    auto devices = registry->open(list);
-    REQUIRE_MESSAGE(devices.ok(), devices.status().message());
-    auto session = Session::create(registry, *devices, {});
-    REQUIRE_MESSAGE(session.ok(), session.status().message());
-    return *std::move(session);
-}
-
-}  // namespace
-
 TEST_CASE("copy_tensors: a graph goes on on another device where it was, states included") {
     const auto registry = make_registry();
     for (uint32_t seed = 1; seed < 6; ++seed)

@@ -10,10 +10,6 @@ using namespace tenon::testing;
 
 namespace {
 
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
 uint64_t free_bytes(Registry &registry, const std::string &name) {
     for (const AdapterInfo &adapter : registry.adapters())
         if (adapter.name == name) return adapter.free_bytes;
@@ -23,16 +19,8 @@ uint64_t free_bytes(Registry &registry, const std::string &name) {
 
 /// Loads a graph into a session and runs it a few times, several runs in flight. The last run's outputs.
 Result<std::vector<Bytes>> load_and_run(Session &session, const Graph &graph, const Data &weights, uint32_t runs) {
-    TensorMap tensors;
     TENON_ASSIGN(const auto homes, session.place_tensors(graph));
-    for (const TensorHome &home : homes) {
-        const Value &value = graph.values()[home.value];
-        const TensorSpec spec{value.name, value.type, value.shape};
-        TENON_ASSIGN(auto made, allocate_tensors(home.buffer_type, {&spec, 1}, Usage::any));
-        const auto found = weights.find(value.name);
-        TENON_TRY(found == weights.end() ? made[0].clear() : made[0].set(0, found->second));
-        tensors.set(value.name, made[0]);
-    }
+    TENON_ASSIGN(const TensorMap tensors, load_tensors(graph, homes, weights));
     TENON_ASSIGN(const auto executable, session.prepare(graph, tensors));
     for (uint32_t i = 0; i < runs; ++i) {
         const Data inputs = RandomGraph::inputs(i);

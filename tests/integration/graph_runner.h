@@ -15,8 +15,14 @@
 
 namespace tenon::testing {
 
-inline std::shared_ptr<Registry> make_registry() {
+inline void require_ok(const Status &status) {
+    REQUIRE_MESSAGE(status.ok(), status.message());
+}
+
+/// `mock_devices`: how many the mock has, as its option says it; empty: its default.
+inline std::shared_ptr<Registry> make_registry(const std::string &mock_devices = {}) {
     RegistryOptions options;
+    if (!mock_devices.empty()) options.plugin_options = {{"mock.devices", mock_devices}};
     options.plugin_dirs = {TENON_TEST_PLUGINS};
     options.search_environment = options.search_user = options.search_install = false;
     auto registry = Registry::create(std::move(options));
@@ -43,6 +49,31 @@ inline Bytes random_floats(size_t count, uint32_t seed, float scale = 1) {
     return to_bytes(values);
 }
 
+inline std::unique_ptr<Session> session_on(const std::shared_ptr<Registry> &registry, const std::string &list,
+                                           std::vector<Pin> pins = {}) {
+    auto devices = registry->open(list);
+    REQUIRE_MESSAGE(devices.ok(), devices.status().message());
+    SessionOptions options;
+    options.pins = std::move(pins);
+    auto session = Session::create(registry, *devices, std::move(options));
+    REQUIRE_MESSAGE(session.ok(), session.status().message());
+    return *std::move(session);
+}
+
+/// Tensors in these homes; those without data are cleared.
+inline Result<TensorMap> load_tensors(const Graph &graph, std::span<const TensorHome> homes, const Data &data) {
+    TensorMap tensors;
+    for (const TensorHome &home : homes) {
+        const Value &value = graph.values()[home.value];
+        const TensorSpec spec{value.name, value.type, value.shape};
+        TENON_ASSIGN(auto made, allocate_tensors(home.buffer_type, {&spec, 1}, Usage::any));
+        const auto found = data.find(value.name);
+        TENON_TRY(found == data.end() ? made[0].clear() : made[0].set(0, found->second));
+        tensors.set(value.name, made[0]);
+    }
+    return tensors;
+}
+
 /// A session with a graph's tensors loaded and the graph prepared.
 struct Runner {
     std::shared_ptr<Registry> registry;
@@ -65,14 +96,7 @@ struct Runner {
 
     Status load(const Graph &graph, const Data &data) {
         TENON_ASSIGN(const auto homes, session->place_tensors(graph));
-        for (const TensorHome &home : homes) {
-            const Value &value = graph.values()[home.value];
-            const TensorSpec spec{value.name, value.type, value.shape};
-            TENON_ASSIGN(auto made, allocate_tensors(home.buffer_type, {&spec, 1}, Usage::any));
-            const auto found = data.find(value.name);
-            TENON_TRY(found == data.end() ? made[0].clear() : made[0].set(0, found->second));
-            tensors.set(value.name, made[0]);
-        }
+        TENON_ASSIGN(tensors, load_tensors(graph, homes, data));
         TENON_ASSIGN(executable, session->prepare(graph, tensors));
         const auto devices = session->devices();
         return check_compiled(graph, {devices.begin(), devices.end()}, tensors, pins, slots).in("the memory plan");

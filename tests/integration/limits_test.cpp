@@ -9,20 +9,6 @@ using namespace tenon::testing;
 
 namespace {
 
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
-std::shared_ptr<Registry> many_devices() {
-    RegistryOptions options;
-    options.plugin_dirs = {TENON_TEST_PLUGINS};
-    options.search_environment = options.search_user = options.search_install = false;
-    options.plugin_options = {{"mock.devices", "64"}};
-    auto registry = Registry::create(std::move(options));
-    REQUIRE_MESSAGE(registry.ok(), registry.status().message());
-    return *registry;
-}
-
 std::string all_devices() {
     std::string list;
     for (int d = 0; d < 64; ++d) list += fmt::format("{}mock:{}", d ? "," : "", d);
@@ -50,7 +36,7 @@ TEST_CASE("limits: 100,000 nodes on 64 devices, in 10,000 segments with a copy e
     std::vector<Pin> pins;
     for (int d = 0; d < 64; ++d) pins.push_back({fmt::format("^d{}\\.", d), fmt::format("mock:{}", d)});
     Runner runner;
-    runner.registry = many_devices();
+    runner.registry = make_registry("64");
     require_ok(runner.prepare(graph, all_devices(), {}, pins, 2));
     const Schedule &schedule = runner.executable->schedule();
     CHECK(schedule.segments().size() == k_nodes / k_stretch);
@@ -79,7 +65,7 @@ TEST_CASE("limits: 1,000 inputs of the graph and 1,000 weights meet in one segme
     b.output(b.node(TN_OP_CONCAT, inputs, ParamBlob::of(along), "all"));
     const Graph graph = finish(std::move(b));
     Runner runner;
-    runner.registry = many_devices();
+    runner.registry = make_registry("64");
     const auto pin = Pin::parse("all=mock:0");
     REQUIRE(pin.ok());
     require_ok(runner.prepare(graph, "mock:0,mock:1", data, {*pin}, 3));

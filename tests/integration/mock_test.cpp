@@ -20,14 +20,6 @@ void check_says(const Status &status, Code code, std::initializer_list<const cha
     for (const char *text : texts) CHECK(status.message().find(text) != std::string::npos);
 }
 
-std::shared_ptr<Registry> registry_of(const std::string &devices) {
-    RegistryOptions options;
-    options.plugin_dirs = {TENON_TEST_PLUGINS};
-    options.search_environment = options.search_user = options.search_install = false;
-    options.plugin_options = {{"mock.devices", devices}};
-    return got(Registry::create(std::move(options)));
-}
-
 /// y = neg(x), both [8].
 struct Line {
     SegmentGraph graph;
@@ -110,13 +102,13 @@ SegmentGraph braid(int length) {
 TEST_CASE("mock: as many devices as the plugin's option says") {
     CHECK(make_registry()->open("mock:1").ok());
     CHECK(make_registry()->open("mock:2").status().code() == Code::not_found);
-    const auto many = registry_of("4096");
+    const auto many = make_registry("4096");
     CHECK(got(many->open("mock:17,MOCK:4095"))[1]->name() == "mock:4095");
     CHECK(many->open("mock:4096").status().code() == Code::not_found);
-    CHECK(!registry_of("0")->open("mock:0").ok());
-    CHECK(!registry_of("4097")->open("mock:0").ok());
+    CHECK(!make_registry("0")->open("mock:0").ok());
+    CHECK(!make_registry("4097")->open("mock:0").ok());
     Runner runner;
-    runner.registry = registry_of("64");
+    runner.registry = make_registry("64");
     const Graph graph = residual_blocks(2);
     const Data data = data_for(graph);
     require_ok(runner.prepare(graph, "mock:63,mock:17", data));

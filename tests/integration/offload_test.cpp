@@ -14,10 +14,6 @@ namespace {
 constexpr int64_t k_width = 64, k_layers = 10;
 constexpr uint64_t k_layer_bytes = k_width * k_width * sizeof(float);
 
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
 /// x through ten weights of 16 KiB.
 Graph chain() {
     GraphBuilder b;
@@ -38,17 +34,6 @@ Offload by_layer(const Graph &graph) {
     for (int layer = 0; layer < k_layers; ++layer)
         offload.group_of[graph.find(fmt::format("w{}", layer))] = uint32_t(layer);
     return offload;
-}
-
-std::unique_ptr<Session> session_on(const std::shared_ptr<Registry> &registry, const std::string &list,
-                                    std::vector<Pin> pins = {}) {
-    auto devices = registry->open(list);
-    REQUIRE_MESSAGE(devices.ok(), devices.status().message());
-    SessionOptions options;
-    options.pins = std::move(pins);
-    auto session = Session::create(registry, *devices, std::move(options));
-    REQUIRE_MESSAGE(session.ok(), session.status().message());
-    return *std::move(session);
 }
 
 std::vector<uint32_t> devices_of(const Result<std::vector<TensorHome>> &homes) {
@@ -100,14 +85,9 @@ TEST_CASE("offload: devices are filled in order, and what was placed can be allo
             CHECK(uint64_t(on_mock) * k_layer_bytes + (*memory)[0].bytes() <= bytes);
             CHECK(uint64_t(on_mock) + 1 >=
                   std::min<uint64_t>(layers, k_layers) - (layers * k_layer_bytes / 32 > k_layer_bytes));
-            for (const TensorHome &home : *homes) {
-                const Value &value = graph.values()[home.value];
-                const TensorSpec spec{std::string(value.name), value.type, value.shape};
-                auto made = allocate_tensors(home.buffer_type, {&spec, 1}, Usage::any);
-                REQUIRE_MESSAGE(made.ok(), made.status().message());
-                require_ok((*made)[0].set(0, weights.at(spec.name)));
-                runner.tensors.set(spec.name, (*made)[0]);
-            }
+            auto tensors = load_tensors(graph, *homes, weights);
+            REQUIRE_MESSAGE(tensors.ok(), tensors.status().message());
+            runner.tensors = *tensors;
             auto executable = runner.session->prepare(graph, runner.tensors);
             REQUIRE_MESSAGE(executable.ok(), executable.status().message());
             runner.executable = *executable;
@@ -141,6 +121,10 @@ TEST_CASE("offload: pins are kept, and a wrong list of groups is an answer") {
     CHECK(devices_of(session->place_tensors(graph, by_layer(graph))) ==
           std::vector<uint32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1});
     CHECK(session->place_tensors(graph, Offload{}).status().code() == Code::invalid_argument);
+    // Groups are compared, not counted up to.
+    Offload far = by_layer(graph);
+    for (uint32_t &group : far.group_of) group += k_no_value - uint32_t(k_layers) + 1;
+    CHECK(devices_of(session->place_tensors(graph, far)) == std::vector<uint32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1});
 }
 
 TEST_CASE("expands: says what holds where the tensors lie, not where they could lie") {

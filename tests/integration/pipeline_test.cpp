@@ -10,20 +10,6 @@ using namespace tenon::testing;
 
 namespace {
 
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
-std::shared_ptr<Registry> many_devices() {
-    RegistryOptions options;
-    options.plugin_dirs = {TENON_TEST_PLUGINS};
-    options.search_environment = options.search_user = options.search_install = false;
-    options.plugin_options = {{"mock.devices", "64"}};
-    auto registry = Registry::create(std::move(options));
-    REQUIRE_MESSAGE(registry.ok(), registry.status().message());
-    return *registry;
-}
-
 using Outputs = std::vector<Bytes>;
 
 Outputs read_all(Runner &runner, Run run) {
@@ -84,7 +70,7 @@ std::string mocks(uint32_t count, const std::string &options, uint32_t seed) {
 }  // namespace
 
 TEST_CASE("pipeline: any graph on any devices with any slots gives what one device gives, bit for bit") {
-    const auto registry = many_devices();
+    const auto registry = make_registry("64");
     struct Case {
         uint32_t nodes, devices, slots, stretch, runs;
         const char *options;
@@ -133,7 +119,7 @@ TEST_CASE("pipeline: any graph on any devices with any slots gives what one devi
 }
 
 TEST_CASE("pipeline: graphs of one session take turns with runs in flight, on the same arenas") {
-    const auto registry = many_devices();
+    const auto registry = make_registry("64");
     for (uint32_t seed = 100; seed < 106; ++seed) {
         CAPTURE(seed);
         RandomGraph first(seed, 40), second(seed + 1000, 80);
@@ -191,7 +177,7 @@ TEST_CASE("pipeline: graphs of one session take turns with runs in flight, on th
 }
 
 TEST_CASE("pipeline: an output is read of the last runs only, and an input that isn't written keeps its value") {
-    const auto registry = many_devices();
+    const auto registry = make_registry("64");
     RandomGraph graph(7, 40);
     const Data weights = graph.weights(7);
     Runner runner;
@@ -237,7 +223,7 @@ TEST_CASE("pipeline: independent segments on different devices overlap within a 
     for (bool can_overlap : {true, false}) {
         CAPTURE(can_overlap);
         Runner runner;
-        runner.registry = many_devices();
+        runner.registry = make_registry("64");
         const std::vector<Pin> pins{{"left", "mock:0"}, {can_overlap ? "right" : "x", "mock:1"}, {".", "mock:2"}};
         const std::string meets = can_overlap ? ":meet=2" : ":meet=2:meet_ms=50";
         require_ok(runner.prepare(*graph, "mock:0" + meets + ",mock:1" + meets + ",mock:2", data, pins));
@@ -260,7 +246,7 @@ TEST_CASE("pipeline: with two slots a device works on the next run while another
     for (uint32_t slots : {2u, 1u}) {
         CAPTURE(slots);
         Runner runner;
-        runner.registry = many_devices();
+        runner.registry = make_registry("64");
         // Run i + 1 of the first device meets run i of the second: six runs have five such pairs.
         const std::string wait = slots == 1 ? ":meet_ms=50" : "";
         require_ok(runner.prepare(*graph, "mock:0:meet=2:meet_first=1" + wait + ",mock:1:meet=2:meet_runs=5" + wait, {},

@@ -8,10 +8,6 @@
 
 namespace tenon::testing {
 
-inline void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
 /// The value in it; a failure ends the test.
 template <class T>
 T got(Result<T> result) {

@@ -56,10 +56,6 @@ std::vector<Pin> pins(std::initializer_list<const char *> texts) {
     return out;
 }
 
-void require_ok(const Status &status) {
-    REQUIRE_MESSAGE(status.ok(), status.message());
-}
-
 std::vector<float> on_cpu(const Graph &graph, const Data &data) {
     Runner cpu;
     require_ok(cpu.prepare(graph, "cpu:isa=reference", data));
