@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "base/text.h"
@@ -35,7 +36,7 @@ void set_plugin_text(const char *text) noexcept {
     std::memcpy(t_text.text, text, t_text.bytes);
 }
 
-Status plugin_failure(std::string_view plugin, std::string_view call, tn_status status) {
+Status plugin_failure(std::string_view plugin, std::string_view call, tn_status status) noexcept try {
     Code code = known_code(status);
     std::string text = printable({t_text.text, t_text.bytes});
     clear_plugin_text();
@@ -47,6 +48,8 @@ Status plugin_failure(std::string_view plugin, std::string_view call, tn_status 
     std::string prefix = fmt::format("{}: ", plugin);
     if (text.starts_with(prefix)) text.erase(0, prefix.size());
     return {code, prefix + text + unknown};
+} catch (const std::bad_alloc &) {
+    return {known_code(status), "a plugin failed"};  // short enough to need no memory
 }
 
 }  // namespace tenon

@@ -15,8 +15,9 @@ void clear_plugin_text() noexcept;
 void set_plugin_text(const char *text) noexcept;
 
 /// A failed status as the host tells it, "cpu: <the plugin's text>"; without a text the call's name and the status' say
-/// what can be said. A status that the ABI doesn't list is internal (D11). Takes the thread's text.
-Status plugin_failure(std::string_view plugin, std::string_view call, tn_status status);
+/// what can be said; without memory only the code is right. A status that the ABI doesn't list is internal (D11). Takes the
+/// thread's text.
+Status plugin_failure(std::string_view plugin, std::string_view call, tn_status status) noexcept;
 
 /// Calls into a plugin through its table. Allocates nothing on success.
 template <class... P, class... A>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/no_throw.h"
 #include "base/text.h"
 #include "registry/live_count.h"
 #include "tenon/ops.h"
@@ -88,55 +89,60 @@ const OpInfo *OpSet::find(std::string_view name) const {
 }
 
 Result<uint32_t> OpSet::add_vendor(const tn_op_info &info, std::shared_ptr<LiveCount> owner) {
-    if (info.struct_size < TN_V1_OP_INFO) return Status::invalid_argument("a vendor op's description is too short");
-    tn_op_info own;
-    tn_read(&own, TN_SIZE_OP_INFO, &info);
-    TENON_TRY(check(own));
-    const std::string name = own.name;
-    own.name = nullptr;
-    own.next = nullptr;
-    std::lock_guard lock(mutex_);
-    for (Row &row : rows_) {
-        if (row.name != name) continue;
-        bool same = same_contract(row.info, own);
-        if (!same && row.holders.empty())
-            continue;  // withdrawn: the name is free for another contract, under another id
-        if (!same) {
-            return Status{Code::busy,
-                          fmt::format("vendor op '{}' is registered with another version or other counts", name)};
+    return no_throw([&]() -> Result<uint32_t> {
+        if (info.struct_size < TN_V1_OP_INFO) return Status::invalid_argument("a vendor op's description is too short");
+        tn_op_info own;
+        tn_read(&own, TN_SIZE_OP_INFO, &info);
+        TENON_TRY(check(own));
+        const std::string name = own.name;
+        own.name = nullptr;
+        own.next = nullptr;
+        std::lock_guard lock(mutex_);
+        for (Row &row : rows_) {
+            if (row.name != name) continue;
+            bool same = same_contract(row.info, own);
+            if (!same && row.holders.empty())
+                continue;  // withdrawn: the name is free for another contract, under another id
+            if (!same) {
+                return Status{Code::busy,
+                              fmt::format("vendor op '{}' is registered with another version or other counts", name)};
+            }
+            auto mine = [&](const Holder &holder) { return holder.owner == owner; };
+            if (std::ranges::none_of(row.holders, mine)) row.holders.push_back({std::move(owner), own});
+            return row.op.id;
         }
-        auto mine = [&](const Holder &holder) { return holder.owner == owner; };
-        if (std::ranges::none_of(row.holders, mine)) row.holders.push_back({std::move(owner), own});
+        Row &row = rows_.emplace_back();
+        row.set = this;
+        row.name = name;
+        row.info = own;
+        row.info.name = row.name.c_str();
+        row.info.ctx = &row;
+        row.info.infer = infer;
+        row.info.decompose = own.decompose ? decompose : nullptr;
+        row.op = {uint32_t(TN_OP_VENDOR_FIRST + rows_.size() - 1),
+                  row.name,
+                  OpKind::vendor,
+                  own.min_inputs,
+                  own.max_inputs,
+                  own.output_count,
+                  own.params_bytes,
+                  OpAlias::none,
+                  &row.info};
+        row.holders.push_back({std::move(owner), own});
         return row.op.id;
-    }
-    Row &row = rows_.emplace_back();
-    row.set = this;
-    row.name = name;
-    row.info = own;
-    row.info.name = row.name.c_str();
-    row.info.ctx = &row;
-    row.info.infer = infer;
-    row.info.decompose = own.decompose ? decompose : nullptr;
-    row.op = {uint32_t(TN_OP_VENDOR_FIRST + rows_.size() - 1),
-              row.name,
-              OpKind::vendor,
-              own.min_inputs,
-              own.max_inputs,
-              own.output_count,
-              own.params_bytes,
-              OpAlias::none,
-              &row.info};
-    row.holders.push_back({std::move(owner), own});
-    return row.op.id;
+    });
 }
 
 Status OpSet::withdraw_vendor(uint32_t id, const LiveCount *owner) {
-    std::lock_guard lock(mutex_);
-    if (id >= TN_OP_VENDOR_FIRST && id - TN_OP_VENDOR_FIRST < rows_.size()) {
-        Row &row = rows_[id - TN_OP_VENDOR_FIRST];
-        if (std::erase_if(row.holders, [&](const Holder &holder) { return holder.owner.get() == owner; })) return {};
-    }
-    return Status::not_found(fmt::format("op {} wasn't registered by this plugin", id));
+    return no_throw([&]() -> Status {
+        std::lock_guard lock(mutex_);
+        if (id >= TN_OP_VENDOR_FIRST && id - TN_OP_VENDOR_FIRST < rows_.size()) {
+            Row &row = rows_[id - TN_OP_VENDOR_FIRST];
+            if (std::erase_if(row.holders, [&](const Holder &holder) { return holder.owner.get() == owner; }))
+                return {};
+        }
+        return Status::not_found(fmt::format("op {} wasn't registered by this plugin", id));
+    });
 }
 
 // Calls a function of the first plugin that brought the op and is loaded; it can't be unloaded meanwhile.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/no_throw.h"
 #include "base/text.h"
 #include "registry/lists.h"
 #include "registry/plugin.h"
@@ -42,9 +43,11 @@ Status Device::note(Status status) const {
 }
 
 Status Device::usable() const {
-    if (!lost()) [[likely]]
-        return {};
-    return {Code::device_lost, fmt::format("{}: the device is lost; close it and open another", name())};
+    return no_throw([&]() -> Status {
+        if (!lost()) [[likely]]
+            return {};
+        return {Code::device_lost, fmt::format("{}: the device is lost; close it and open another", name())};
+    });
 }
 
 Status Device::read_buffer_types() {
@@ -88,44 +91,54 @@ BufferType Device::default_buffer_type() {
 }
 
 Status Device::set_option(const std::string &key, const std::string &value) {
-    Status status = note(
-        plugin_->call("device.option_set", plugin_->tables().device.option_set, handle_, key.c_str(), value.c_str()));
-    if (status.ok()) generation_.fetch_add(1, std::memory_order_acq_rel);
-    return std::move(status).in(fmt::format("{}: option {}={}", name(), key, value));
+    return no_throw([&]() -> Status {
+        Status status = note(plugin_->call("device.option_set", plugin_->tables().device.option_set, handle_,
+                                           key.c_str(), value.c_str()));
+        if (status.ok()) generation_.fetch_add(1, std::memory_order_acq_rel);
+        return std::move(status).in([&] { return fmt::format("{}: option {}={}", name(), key, value); });
+    });
 }
 
 Result<std::string> Device::get_option(const std::string &key) const {
-    std::string text;
-    Status status = read_text(text, [&](uint64_t *bytes, char *out) {
-        return plugin_->call("device.option_get", plugin_->tables().device.option_get, handle_, key.c_str(), bytes,
-                             out);
+    return no_throw([&]() -> Result<std::string> {
+        std::string text;
+        Status status = read_text(text, [&](uint64_t *bytes, char *out) {
+            return plugin_->call("device.option_get", plugin_->tables().device.option_get, handle_, key.c_str(), bytes,
+                                 out);
+        });
+        if (!status.ok()) return note(std::move(status)).in(fmt::format("{}: option {}", name(), key));
+        return text;
     });
-    if (!status.ok()) return note(std::move(status)).in(fmt::format("{}: option {}", name(), key));
-    return text;
 }
 
 Result<std::vector<uint32_t>> Device::supports(const tn_graph &graph) const {
-    std::vector<uint32_t> out(graph.node_count);
-    TENON_TRY(
-        note(plugin_->call("device.supports_op", plugin_->tables().device.supports_op, handle_, &graph, out.data())));
-    return out;
+    return no_throw([&]() -> Result<std::vector<uint32_t>> {
+        std::vector<uint32_t> out(graph.node_count);
+        TENON_TRY(note(
+            plugin_->call("device.supports_op", plugin_->tables().device.supports_op, handle_, &graph, out.data())));
+        return out;
+    });
 }
 
 Result<std::string> Device::support_reason(const tn_graph &graph, uint64_t node) const {
-    std::string text;
-    TENON_TRY(note(read_text(text, [&](uint64_t *bytes, char *out) {
-        return plugin_->call("device.support_reason", plugin_->tables().device.support_reason, handle_, &graph, node,
-                             bytes, out);
-    })));
-    return printable(text);
+    return no_throw([&]() -> Result<std::string> {
+        std::string text;
+        TENON_TRY(note(read_text(text, [&](uint64_t *bytes, char *out) {
+            return plugin_->call("device.support_reason", plugin_->tables().device.support_reason, handle_, &graph,
+                                 node, bytes, out);
+        })));
+        return printable(text);
+    });
 }
 
 Result<bool> Device::supports(const BufferType &type) const {
-    uint32_t answer = 0;
-    const tn_buffer_type_info info = type.info();
-    TENON_TRY(note(plugin_->call("device.supports_buffer_type", plugin_->tables().device.supports_buffer_type, handle_,
-                                 &info, &answer)));
-    return answer != 0;
+    return no_throw([&]() -> Result<bool> {
+        uint32_t answer = 0;
+        const tn_buffer_type_info info = type.info();
+        TENON_TRY(note(plugin_->call("device.supports_buffer_type", plugin_->tables().device.supports_buffer_type,
+                                     handle_, &info, &answer)));
+        return answer != 0;
+    });
 }
 
 BufferType::BufferType(std::shared_ptr<Plugin> plugin, std::shared_ptr<Device> device, tn_buffer_type handle,
@@ -168,50 +181,56 @@ Result<std::shared_ptr<Buffer>> BufferType::adopt(LiveGuard &guard, std::shared_
 }
 
 Result<std::shared_ptr<Buffer>> BufferType::alloc(uint64_t bytes, Usage usage) const {
-    if (max_bytes() && bytes > max_bytes()) {
-        return Status::out_of_memory(
-            fmt::format("{}: {} bytes are more than one buffer can have here ({})", name(), bytes, max_bytes()));
-    }
-    if (device_) TENON_TRY(device_->usable());
-    auto buffer = std::make_shared<Buffer>(*this, nullptr, nullptr, bytes);  // first: no handle may lack an owner
-    LiveGuard guard(plugin_->live());
-    if (!guard) return plugin_->unloaded();
-    tn_buffer handle = nullptr;
-    TENON_TRY(note(plugin_->call("buffer_type.alloc", plugin_->tables().buffer_type.alloc, handle_, bytes,
-                                 uint32_t(usage), &handle))
-                  .in(fmt::format("{}: {} bytes", name(), bytes)));
-    return adopt(guard, std::move(buffer), handle);
+    return no_throw([&]() -> Result<std::shared_ptr<Buffer>> {
+        if (max_bytes() && bytes > max_bytes()) {
+            return Status::out_of_memory(
+                fmt::format("{}: {} bytes are more than one buffer can have here ({})", name(), bytes, max_bytes()));
+        }
+        if (device_) TENON_TRY(device_->usable());
+        auto buffer = std::make_shared<Buffer>(*this, nullptr, nullptr, bytes);  // first: no handle may lack an owner
+        LiveGuard guard(plugin_->live());
+        if (!guard) return plugin_->unloaded();
+        tn_buffer handle = nullptr;
+        TENON_TRY(note(plugin_->call("buffer_type.alloc", plugin_->tables().buffer_type.alloc, handle_, bytes,
+                                     uint32_t(usage), &handle))
+                      .in([&] { return fmt::format("{}: {} bytes", name(), bytes); }));
+        return adopt(guard, std::move(buffer), handle);
+    });
 }
 
 Result<std::shared_ptr<Buffer>> BufferType::import_host(void *data, uint64_t bytes, bool writable) const {
-    if (device_) TENON_TRY(device_->usable());
-    auto buffer = std::make_shared<Buffer>(*this, nullptr, nullptr, bytes);
-    LiveGuard guard(plugin_->live());
-    if (!guard) return plugin_->unloaded();
-    tn_buffer handle = nullptr;
-    TENON_TRY(note(plugin_->call("buffer_type.import_host", plugin_->tables().buffer_type.import_host, handle_, data,
-                                 bytes, writable ? 1u : 0u, &handle))
-                  .in(fmt::format("{}: {} bytes of host memory", name(), bytes)));
-    return adopt(guard, std::move(buffer), handle);
+    return no_throw([&]() -> Result<std::shared_ptr<Buffer>> {
+        if (device_) TENON_TRY(device_->usable());
+        auto buffer = std::make_shared<Buffer>(*this, nullptr, nullptr, bytes);
+        LiveGuard guard(plugin_->live());
+        if (!guard) return plugin_->unloaded();
+        tn_buffer handle = nullptr;
+        TENON_TRY(note(plugin_->call("buffer_type.import_host", plugin_->tables().buffer_type.import_host, handle_,
+                                     data, bytes, writable ? 1u : 0u, &handle))
+                      .in([&] { return fmt::format("{}: {} bytes of host memory", name(), bytes); }));
+        return adopt(guard, std::move(buffer), handle);
+    });
 }
 
 Result<uint64_t> BufferType::tensor_bytes(const tn_value &tensor) const {
-    const std::string_view tensor_name = tensor.name ? tensor.name : "without a name";
-    LiveGuard guard(plugin_->live());
-    if (!guard) return plugin_->unloaded();
-    uint64_t bytes = 0;
-    TENON_TRY(note(plugin_->call("buffer_type.tensor_bytes", plugin_->tables().buffer_type.tensor_bytes, handle_,
-                                 &tensor, &bytes))
-                  .in(fmt::format("{}, tensor {}", name(), tensor_name)));
-    const DTypeInfo *type = find_dtype(tensor.type);
-    auto canonical =
-        type && tensor.rank <= TN_MAX_RANK ? canonical_bytes(type->type, {tensor.shape, tensor.rank}) : std::nullopt;
-    if (canonical && bytes < uint64_t(*canonical)) {
-        return Status::internal(
-            fmt::format("{}, tensor {}: the plugin counts {} bytes, fewer than its canonical {} (D23)", name(),
-                        tensor_name, bytes, *canonical));
-    }
-    return bytes;
+    return no_throw([&]() -> Result<uint64_t> {
+        const std::string_view tensor_name = tensor.name ? tensor.name : "without a name";
+        LiveGuard guard(plugin_->live());
+        if (!guard) return plugin_->unloaded();
+        uint64_t bytes = 0;
+        TENON_TRY(note(plugin_->call("buffer_type.tensor_bytes", plugin_->tables().buffer_type.tensor_bytes, handle_,
+                                     &tensor, &bytes))
+                      .in([&] { return fmt::format("{}, tensor {}", name(), tensor_name); }));
+        const DTypeInfo *type = find_dtype(tensor.type);
+        auto canonical = type && tensor.rank <= TN_MAX_RANK ? canonical_bytes(type->type, {tensor.shape, tensor.rank})
+                                                            : std::nullopt;
+        if (canonical && bytes < uint64_t(*canonical)) {
+            return Status::internal(
+                fmt::format("{}, tensor {}: the plugin counts {} bytes, fewer than its canonical {} (D23)", name(),
+                            tensor_name, bytes, *canonical));
+        }
+        return bytes;
+    });
 }
 
 }  // namespace tenon

@@ -6,8 +6,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <set>
-#include <vector>
 
 #include "base/text.h"
 
@@ -17,9 +15,8 @@ namespace {
 struct Process {
     std::mutex mutex;  // never held while the loader or a plugin runs
     std::condition_variable changed;
-    std::set<FileId> turns;
+    LibraryTurn *turns = nullptr;
     std::map<FileId, std::weak_ptr<Library>> open;
-    std::vector<std::shared_ptr<Library>> staying;
 };
 
 // Never destroyed: a library may be let go by another static object's destructor.
@@ -38,14 +35,22 @@ std::string loader_text() {
 LibraryTurn::LibraryTurn(FileId id) : id_(id) {
     Process &p = process();
     std::unique_lock lock(p.mutex);
-    p.changed.wait(lock, [&] { return p.turns.insert(id).second; });
+    p.changed.wait(lock, [&] {
+        for (const LibraryTurn *turn = p.turns; turn; turn = turn->next_)
+            if (turn->id_ == id) return false;
+        return true;
+    });
+    next_ = p.turns;
+    p.turns = this;
 }
 
 LibraryTurn::~LibraryTurn() {
     Process &p = process();
     {
         std::lock_guard lock(p.mutex);
-        p.turns.erase(id_);
+        LibraryTurn **at = &p.turns;
+        while (*at != this) at = &(*at)->next_;
+        *at = next_;
     }
     p.changed.notify_all();
 }
@@ -98,13 +103,8 @@ Result<tn_plugin_query_v1_fn> Library::query() const {
     return reinterpret_cast<tn_plugin_query_v1_fn>(symbol);
 }
 
-void Library::stay() {
-    Process &p = process();
-    std::lock_guard lock(p.mutex);
-    for (const auto &library : p.staying)
-        if (library.get() == this) return;
-    if (auto found = p.open.find(id_); found != p.open.end())
-        if (auto library = found->second.lock()) p.staying.push_back(std::move(library));
+void Library::stay() noexcept {
+    if (!self_) self_ = weak_from_this().lock();
 }
 
 }  // namespace tenon

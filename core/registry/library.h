@@ -26,11 +26,12 @@ public:
 
 private:
     FileId id_;
+    LibraryTurn *next_ = nullptr;  // in the list of all turns, so that taking one needs no memory
 };
 
 /// An opened library. Shared by all who open the same file; closed with the last, in that one's LibraryTurn, if all
 /// said that it can be.
-class Library {
+class Library : public std::enable_shared_from_this<Library> {
 public:
     /// Opens a file of the folder, or answers the library that is open already. To be called in a LibraryTurn of `id`.
     /// internal: the loader's own words.
@@ -42,8 +43,8 @@ public:
     /// The plugin's export. not_found: it hasn't got it.
     Result<tn_plugin_query_v1_fn> query() const;
 
-    /// From now on the library stays in the process for good. In a LibraryTurn.
-    void stay();
+    /// From now on the library stays in the process for good. In a LibraryTurn. Allocates nothing.
+    void stay() noexcept;
 
 private:
     Library(boost::dll::shared_library library, UniqueFd folder, FileId id, std::string path);
@@ -52,6 +53,7 @@ private:
     UniqueFd folder_;  // see the destructor
     FileId id_;
     std::string path_;
+    std::shared_ptr<Library> self_;  // of one that stays
 };
 
 }  // namespace tenon

@@ -38,7 +38,7 @@ Result<std::shared_ptr<Device>> Registry::Impl::open_one(const DeviceSpec &spec)
     for (const auto &candidate : candidates) {
         if (!covers(candidate->outcome.devices, {spec.base, spec.index}))
             continue;  // devices don't change after examine
-        auto plugin = plugin_of(*candidate);
+        TENON_ASSIGN(const auto plugin, plugin_of(*candidate));
         if (!plugin) continue;
         for (const AdapterInfo &adapter : plugin->adapters()) {
             if (!names(spec, adapter.name)) continue;
@@ -53,12 +53,14 @@ Result<std::shared_ptr<Device>> Registry::Impl::open_one(const DeviceSpec &spec)
 Result<std::vector<std::shared_ptr<Device>>> Registry::Impl::open_default() {
     std::vector<Found> found;
     std::string others;
+    Status last;
     for (const auto &candidate : candidates) {
         auto plugin = plugin_of(*candidate);
-        if (!plugin) continue;
-        for (AdapterInfo &adapter : plugin->adapters()) {
+        if (!plugin.ok()) last = plugin.status();
+        if (!plugin.ok() || !*plugin) continue;
+        for (AdapterInfo &adapter : (*plugin)->adapters()) {
             if (default_rank(adapter) >= 0) {
-                found.push_back({plugin, std::move(adapter)});
+                found.push_back({*plugin, std::move(adapter)});
             } else {
                 others += (others.empty() ? "" : ", ") + adapter.name;
             }
@@ -70,7 +72,6 @@ Result<std::vector<std::shared_ptr<Device>>> Registry::Impl::open_default() {
     }
     std::ranges::stable_sort(found, {}, [](const Found &f) { return default_rank(f.adapter); });
     std::vector<std::shared_ptr<Device>> out;
-    Status last;
     for (const Found &f : found) {
         auto device = f.plugin->open_device(f.adapter.name, {});
         if (device.ok()) {

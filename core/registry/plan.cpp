@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/no_throw.h"
 #include "registry/lists.h"
 #include "registry/plan_answers.h"
 #include "registry/plugin.h"
@@ -30,19 +31,22 @@ Plan::~Plan() {
 }
 
 Result<std::unique_ptr<Plan>> Plan::prepare(std::shared_ptr<Device> device, const tn_graph &graph) {
-    TENON_TRY(device->usable());
-    Plugin &plugin = *device->plugin();
-    std::unique_ptr<Plan> plan(new Plan(device, nullptr));  // first: no handle may lack an owner
-    LiveGuard guard(plugin.live());
-    if (!guard) return plugin.unloaded();
-    tn_plan handle = nullptr;
-    TENON_TRY(
-        device->note(plugin.call("plan.prepare", plugin.tables().plan.prepare, device->handle(), &graph, &handle)));
-    if (!handle) return Status::internal(fmt::format("{}: plan.prepare answered ok without a plan", device->name()));
-    plan->handle_ = handle;
-    guard.keep();
-    TENON_TRY(plan->read_answers(graph).in(fmt::format("plugin {}", plugin.name())));
-    return plan;
+    return no_throw([&]() -> Result<std::unique_ptr<Plan>> {
+        TENON_TRY(device->usable());
+        Plugin &plugin = *device->plugin();
+        std::unique_ptr<Plan> plan(new Plan(device, nullptr));  // first: no handle may lack an owner
+        LiveGuard guard(plugin.live());
+        if (!guard) return plugin.unloaded();
+        tn_plan handle = nullptr;
+        TENON_TRY(
+            device->note(plugin.call("plan.prepare", plugin.tables().plan.prepare, device->handle(), &graph, &handle)));
+        if (!handle)
+            return Status::internal(fmt::format("{}: plan.prepare answered ok without a plan", device->name()));
+        plan->handle_ = handle;
+        guard.keep();
+        TENON_TRY(plan->read_answers(graph).in([&] { return fmt::format("plugin {}", plugin.name()); }));
+        return plan;
+    });
 }
 
 Status Plan::read_answers(const tn_graph &graph) {
@@ -103,31 +107,40 @@ Status Plan::read_answers(const tn_graph &graph) {
 }
 
 Status Plan::place(const tn_placement &placement) {
-    return device_->note(
-        device_->plugin()->call("plan.place", device_->plugin()->tables().plan.place, handle_, &placement));
+    return no_throw([&]() -> Status {
+        return device_->note(
+            device_->plugin()->call("plan.place", device_->plugin()->tables().plan.place, handle_, &placement));
+    });
 }
 
 Status Plan::bind(const tn_bind &bind) {
-    return device_->note(device_->plugin()->call("plan.bind", device_->plugin()->tables().plan.bind, handle_, &bind));
+    return no_throw([&]() -> Status {
+        return device_->note(
+            device_->plugin()->call("plan.bind", device_->plugin()->tables().plan.bind, handle_, &bind));
+    });
 }
 
 Status Plan::run(Stream &stream, uint32_t set, uint64_t cancel_token) {
-    if (stream.device() != device_) {
-        return Status::invalid_argument(
-            fmt::format("a plan of {} can't run on a stream of {}", device_->name(), stream.device()->name()));
-    }
-    TENON_TRY(device_->usable());
-    tn_run run{};
-    run.struct_size = TN_SIZE_RUN;
-    run.cancel_token = cancel_token;
-    run.set = set;
-    return device_->note(
-        device_->plugin()->call("plan.run", device_->plugin()->tables().plan.run, handle_, stream.handle(), &run));
+    return no_throw([&]() -> Status {
+        if (stream.device() != device_) {
+            return Status::invalid_argument(
+                fmt::format("a plan of {} can't run on a stream of {}", device_->name(), stream.device()->name()));
+        }
+        TENON_TRY(device_->usable());
+        tn_run run{};
+        run.struct_size = TN_SIZE_RUN;
+        run.cancel_token = cancel_token;
+        run.set = set;
+        return device_->note(
+            device_->plugin()->call("plan.run", device_->plugin()->tables().plan.run, handle_, stream.handle(), &run));
+    });
 }
 
 Status Plan::update(const tn_graph &graph) {
-    return device_->note(
-        device_->plugin()->call("plan.update", device_->plugin()->tables().plan.update, handle_, &graph));
+    return no_throw([&]() -> Status {
+        return device_->note(
+            device_->plugin()->call("plan.update", device_->plugin()->tables().plan.update, handle_, &graph));
+    });
 }
 
 }  // namespace tenon

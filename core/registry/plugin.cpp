@@ -2,21 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
 #include <thread>
 
+#include "base/no_throw.h"
 #include "base/text.h"
 
 namespace tenon {
 namespace {
-
-// A plugin whose unload failed may have threads that go on calling the host: its context has to stay for good.
-void keep_for_good(std::shared_ptr<PluginContext> context) {
-    static std::mutex &mutex = *new std::mutex;
-    static auto &kept = *new std::vector<std::shared_ptr<PluginContext>>;
-    std::lock_guard lock(mutex);
-    kept.push_back(std::move(context));
-}
 
 // A library that was built with sanitizers stays: reports after it was closed couldn't name its functions.
 bool may_close(const tn_plugin &root) {
@@ -40,7 +32,7 @@ Result<std::shared_ptr<Plugin>> Plugin::load(const PluginFolder &folder, const M
     auto context = std::make_shared<PluginContext>(manifest.name, manifest.devices, std::move(services));
     std::shared_ptr<Plugin> plugin(new Plugin(std::move(context), std::move(library)));
     plugin->file_ = id;
-    Status status = plugin->start(manifest);
+    Status status = no_throw([&] { return plugin->start(manifest); });
     if (!status.ok()) {
         plugin->context_->drop_registrations();
         // What a failed load leaves behind in the library isn't known; with its say-so it may go.
@@ -70,7 +62,7 @@ Status Plugin::start(const Manifest &manifest) {
     tn_instance instance = nullptr;
     TENON_TRY(call("load", tables_.root.load, context_->host(), context_->registrar(), minor_, &instance));
     if (!instance) {
-        keep_for_good(context_);  // it may believe that it is loaded, and can't be told otherwise
+        context_->stay();  // it may believe that it is loaded, and can't be told otherwise
         library_->stay();
         return Status::internal("load answered ok without an instance");
     }
@@ -84,12 +76,12 @@ Plugin::~Plugin() {
     LibraryTurn turn(file_);
     // No object lives, since each holds the plugin; at most an op's infer is still in flight.
     while (!live().shut()) std::this_thread::yield();
-    Status status = stop();
+    Status status = no_throw([&] { return stop(); });
     if (status.ok()) return;
     context_->services().logger.log(LogLevel::error, "{}: unload failed, its library stays: {}", name(),
                                     status.message());
     library_->stay();
-    keep_for_good(context_);
+    context_->stay();
 }
 
 Status Plugin::unload() {
@@ -99,7 +91,7 @@ Status Plugin::unload() {
         return {Code::busy,
                 fmt::format("{}: {} of its objects are alive; it can't be unloaded", name(), live().count())};
     }
-    Status status = stop();
+    Status status = no_throw([&] { return stop(); });
     if (!status.ok()) live().open();
     return status;
 }

@@ -42,7 +42,7 @@ struct DeviceRow {
     std::atomic<bool> *lost;
 };
 
-class PluginContext {
+class PluginContext : public std::enable_shared_from_this<PluginContext> {
 public:
     /// `devices`: what the manifest says adapters are called.
     PluginContext(std::string name, std::vector<std::string> devices, std::shared_ptr<HostServices> services);
@@ -66,6 +66,9 @@ public:
     /// Tells the device of changes from now on. If its adapter was withdrawn meanwhile, it is told at once.
     void device_opened(const DeviceRow &row);
     void device_closing(tn_device handle);
+
+    /// From now on it stays where it is for good: the plugin's threads may go on calling the host. Allocates nothing.
+    void stay() noexcept;
 
     /// Forgets all that was registered: load failed, or unload has succeeded.
     void drop_registrations();
@@ -96,6 +99,8 @@ private:
     std::vector<BufferTypeRow> types_;
     std::vector<DeviceRow> opened_;
     std::vector<uint32_t> ops_;
+
+    std::shared_ptr<PluginContext> self_, next_staying_;  // of one that stays
 };
 
 /// The C tables over a context.

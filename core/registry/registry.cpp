@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/no_throw.h"
 #include "base/text.h"
 #include "registry/registry_impl.h"
 
@@ -60,14 +61,16 @@ Registry::Registry() = default;
 Registry::~Registry() = default;
 
 Result<std::shared_ptr<Registry>> Registry::create(RegistryOptions options) {
-    auto services =
-        std::make_shared<HostServices>(options.log, options.plugin_options, options.host_memory_limit_bytes);
-    TENON_ASSIGN(auto directories, search_directories(options, SearchEnvironment::of_process(), services->logger));
-    std::shared_ptr<Registry> registry(new Registry);
-    registry->ops_ = std::shared_ptr<const OpSet>(services, &services->ops);
-    registry->impl_ = std::make_unique<Impl>(std::move(services));
-    registry->impl_->examine(directories);
-    return registry;
+    return no_throw([&]() -> Result<std::shared_ptr<Registry>> {
+        auto services =
+            std::make_shared<HostServices>(options.log, options.plugin_options, options.host_memory_limit_bytes);
+        TENON_ASSIGN(auto directories, search_directories(options, SearchEnvironment::of_process(), services->logger));
+        std::shared_ptr<Registry> registry(new Registry);
+        registry->ops_ = std::shared_ptr<const OpSet>(services, &services->ops);
+        registry->impl_ = std::make_unique<Impl>(std::move(services));
+        registry->impl_->examine(directories);
+        return registry;
+    });
 }
 
 std::vector<PluginOutcome> Registry::outcomes() const {
@@ -81,8 +84,8 @@ std::vector<AdapterInfo> Registry::adapters() {
     std::vector<AdapterInfo> out;
     for (const auto &candidate : impl_->candidates) {
         auto plugin = impl_->plugin_of(*candidate);
-        if (!plugin) continue;
-        for (AdapterInfo &adapter : plugin->adapters()) out.push_back(std::move(adapter));
+        if (!plugin.ok() || !*plugin) continue;
+        for (AdapterInfo &adapter : (*plugin)->adapters()) out.push_back(std::move(adapter));
     }
     return out;
 }
@@ -101,18 +104,20 @@ std::vector<BufferType> Registry::buffer_types() {
 }
 
 Result<std::vector<std::shared_ptr<Device>>> Registry::open(std::string_view list) {
-    TENON_ASSIGN(auto specs, parse_device_list(list));
-    if (specs.empty()) return impl_->open_default();
-    std::vector<std::shared_ptr<Device>> out;
-    for (const DeviceSpec &spec : specs) {
-        TENON_ASSIGN(auto device, impl_->open_one(spec));
-        out.push_back(std::move(device));
-    }
-    return out;
+    return no_throw([&]() -> Result<std::vector<std::shared_ptr<Device>>> {
+        TENON_ASSIGN(auto specs, parse_device_list(list));
+        if (specs.empty()) return impl_->open_default();
+        std::vector<std::shared_ptr<Device>> out;
+        for (const DeviceSpec &spec : specs) {
+            TENON_ASSIGN(auto device, impl_->open_one(spec));
+            out.push_back(std::move(device));
+        }
+        return out;
+    });
 }
 
 Status Registry::unload(std::string_view plugin) {
-    return impl_->unload(plugin);
+    return no_throw([&]() -> Status { return impl_->unload(plugin); });
 }
 
 uint64_t Registry::new_cancel_token() {
@@ -160,14 +165,15 @@ void Registry::Impl::examine(const std::vector<SearchDirectory> &in) {
     }
 }
 
-std::shared_ptr<Plugin> Registry::Impl::plugin_of(Candidate &candidate) {
+Result<std::shared_ptr<Plugin>> Registry::Impl::plugin_of(Candidate &candidate) {
     {
         std::unique_lock lock(mutex);
         idle.wait(lock, [&] { return !candidate.busy; });
         if (candidate.outcome.state != PluginOutcome::State::available) return candidate.plugin;
         candidate.busy = true;
     }
-    Result<std::shared_ptr<Plugin>> plugin = Plugin::load(*candidate.folder, candidate.manifest, services);
+    Result<std::shared_ptr<Plugin>> plugin =
+        no_throw([&] { return Plugin::load(*candidate.folder, candidate.manifest, services); });
     {
         std::lock_guard lock(mutex);
         candidate.busy = false;
@@ -175,15 +181,17 @@ std::shared_ptr<Plugin> Registry::Impl::plugin_of(Candidate &candidate) {
             candidate.plugin = *plugin;
             candidate.outcome.state = PluginOutcome::State::loaded;
             candidate.outcome.abi_chosen = int((*plugin)->minor());
-        } else {
+        } else if (plugin.status().code() != Code::out_of_memory) {
             refuse(candidate.outcome, plugin.status());
         }
     }
     idle.notify_all();
-    if (plugin.ok()) return *plugin;
-    services->logger.log(LogLevel::warning, "plugin {} was refused: {}", candidate.manifest.name,
-                         plugin.status().message());
-    return nullptr;
+    if (plugin.ok()) return plugin;
+    const bool refused = plugin.status().code() != Code::out_of_memory;
+    services->logger.log(LogLevel::warning, "plugin {} was {}: {}", candidate.manifest.name,
+                         refused ? "refused" : "not loaded", plugin.status().message());
+    if (refused) return std::shared_ptr<Plugin>();
+    return std::move(plugin).status().in(candidate.manifest.name);
 }
 
 Status Registry::Impl::unload(std::string_view name) {

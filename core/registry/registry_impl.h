@@ -30,9 +30,9 @@ struct Registry::Impl {
 
     /// Reads the folders' manifests; see Registry::create.
     void examine(const std::vector<SearchDirectory> &directories);
-    /// The candidate's plugin, loaded if it isn't; null where it is refused or shadowed. Waits for another thread that
-    /// is at it. The mutex isn't held while the plugin runs.
-    std::shared_ptr<Plugin> plugin_of(Candidate &candidate);
+    /// The candidate's plugin, loaded if it isn't; null where it is refused or shadowed. out_of_memory refuses nothing:
+    /// the next call tries again. Waits for another thread that is at it. The mutex isn't held while the plugin runs.
+    Result<std::shared_ptr<Plugin>> plugin_of(Candidate &candidate);
     Status unload(std::string_view name);
 
     Result<std::shared_ptr<Device>> open_one(const DeviceSpec &spec);

@@ -17,8 +17,9 @@ public:
     Status run(const TensorMap &tensors) {
         TENON_TRY(take_tensors(tensors));
         for (uint32_t s = 0; s < out_.segments.size(); ++s)
-            TENON_TRY(place_segment(out_.segments[s])
-                          .in(fmt::format("segment ({})", segment_label(out_.graph(), out_.schedule.segments()[s]))));
+            TENON_TRY(place_segment(out_.segments[s]).in([&] {
+                return fmt::format("segment ({})", segment_label(out_.graph(), out_.schedule.segments()[s]));
+            }));
         return {};
     }
 

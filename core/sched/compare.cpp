@@ -87,8 +87,9 @@ private:
             const Value &value = graph_.values()[leaf];
             if (!(value.flags & TN_VALUE_STATE)) continue;
             Tensor to = *tested_.tensors.find(value.name);
-            TENON_TRY(copy_contents(*reference_.tensors.find(value.name), to)
-                          .in(fmt::format("copying '{}' from the reference", value.name)));
+            TENON_TRY(copy_contents(*reference_.tensors.find(value.name), to).in([&] {
+                return fmt::format("copying '{}' from the reference", value.name);
+            }));
         }
         return {};
     }
@@ -107,7 +108,7 @@ private:
                           TENON_TRY(expected.read(i, piece, at).in(label(reference_)));
                           meter.add(other_, piece);
                           return got.write(i, piece, at).in(label(tested_));
-                      }).in(fmt::format("node '{}'", node.name)));
+                      }).in([&] { return fmt::format("node '{}'", node.name); }));
             TENON_TRY(on_difference({id, base, meter.result(), limit_of(node, value.type)}));
         }
         return {};

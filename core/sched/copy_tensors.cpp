@@ -28,8 +28,9 @@ Result<TensorMap> Session::copy_tensors(const Graph &graph, const TensorMap &ten
             }
             TENON_ASSIGN(auto made, allocate_tensors(homes[first].buffer_type, specs, Usage::any));
             for (size_t i = 0; i < made.size(); ++i) {
-                TENON_TRY(copy_contents(*tensors.find(specs[i].name), made[i])
-                              .in(fmt::format("copying '{}'", specs[i].name)));
+                TENON_TRY(copy_contents(*tensors.find(specs[i].name), made[i]).in([&] {
+                    return fmt::format("copying '{}'", specs[i].name);
+                }));
                 copied.set(specs[i].name, std::move(made[i]));
             }
             first = end;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/no_throw.h"
 #include "base/pattern.h"
 #include "registry/manifest.h"
 #include "sched/place.h"
@@ -19,12 +20,14 @@ bool same_device(std::string_view a, std::string_view b) {
 }  // namespace
 
 Result<Pin> Pin::parse(std::string_view text) {
-    const size_t at = text.rfind('=');
-    if (at == std::string_view::npos || at == 0 || at + 1 == text.size())
-        return Status::invalid_argument(fmt::format("pin '{}' isn't REGEX=DEVICE", text));
-    Pin pin{std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
-    if (auto pattern = Pattern::compile(pin.pattern); !pattern.ok()) return std::move(pattern).status().in("pin");
-    return pin;
+    return no_throw([&]() -> Result<Pin> {
+        const size_t at = text.rfind('=');
+        if (at == std::string_view::npos || at == 0 || at + 1 == text.size())
+            return Status::invalid_argument(fmt::format("pin '{}' isn't REGEX=DEVICE", text));
+        Pin pin{std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+        if (auto pattern = Pattern::compile(pin.pattern); !pattern.ok()) return std::move(pattern).status().in("pin");
+        return pin;
+    });
 }
 
 Result<std::vector<uint32_t>> resolve_pins(const Graph &graph, const DeviceList &devices, std::span<const Pin> pins) {

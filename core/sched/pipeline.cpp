@@ -66,7 +66,7 @@ Status Pipeline::start_thread(uint32_t device) {
         return {};
     });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return std::move(status).in(fmt::format("a thread for {}", lane.device->name()));
+    return std::move(status).in([&] { return fmt::format("a thread for {}", lane.device->name()); });
 }
 
 void Pipeline::feed(uint32_t device) {
@@ -236,7 +236,7 @@ Status Pipeline::collect() {
         if (!lane.may_be_queued) continue;
         Status end = lane.stream->synchronize();
         lane.may_be_queued = false;
-        if (status.ok() && !end.ok()) status = std::move(end).in(where(device));
+        if (status.ok() && !end.ok()) status = std::move(end).in([&] { return where(device); });
     }
     {
         const std::lock_guard lock(mutex_);

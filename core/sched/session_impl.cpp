@@ -76,8 +76,9 @@ Result<std::shared_ptr<Buffer>> Session::Impl::allocate_chunk(uint32_t device, u
     if (buffer.status().code() == Code::out_of_memory && pipeline->wait_all().ok() && cache.drop_unused())
         buffer = try_once();
     if (!buffer.ok())
-        return Status(buffer.status())
-            .in(fmt::format("{} of {} bytes on {}", what, bytes, devices.list[device]->name()));
+        return Status(buffer.status()).in([&] {
+            return fmt::format("{} of {} bytes on {}", what, bytes, devices.list[device]->name());
+        });
     ++counters.buffers;
     counters.buffer_bytes += bytes;
     return buffer;

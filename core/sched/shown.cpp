@@ -16,7 +16,7 @@ ShownRun::ShownRun(Pipeline &pipeline, const std::shared_ptr<Executable> &keep, 
 Status ShownRun::synchronize(uint32_t device) {
     Lane &lane = *pipeline_.lanes_[device];
     if (!std::exchange(lane.may_be_queued, false)) return {};
-    return lane.stream->synchronize().in(pipeline_.where(device));
+    return lane.stream->synchronize().in([&] { return pipeline_.where(device); });
 }
 
 Status ShownRun::run_segment(uint32_t s) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/no_throw.h"
+
 namespace tenon {
 namespace {
 
@@ -121,13 +123,15 @@ Difference DifferenceMeter::result() const {
 }
 
 Result<Difference> difference(DType type, std::span<const std::byte> got, std::span<const std::byte> expected) {
-    const auto block = uint64_t(dtype_info(type).block_bytes);
-    if (block == 0 || got.size() != expected.size() || expected.size() % block != 0)
-        return Status::invalid_argument(fmt::format("{} and {} bytes are no two values of {} in blocks of {} bytes",
-                                                    got.size(), expected.size(), dtype_info(type).name, block));
-    DifferenceMeter meter(type);
-    meter.add(got, expected);
-    return meter.result();
+    return no_throw([&]() -> Result<Difference> {
+        const auto block = uint64_t(dtype_info(type).block_bytes);
+        if (block == 0 || got.size() != expected.size() || expected.size() % block != 0)
+            return Status::invalid_argument(fmt::format("{} and {} bytes are no two values of {} in blocks of {} bytes",
+                                                        got.size(), expected.size(), dtype_info(type).name, block));
+        DifferenceMeter meter(type);
+        meter.add(got, expected);
+        return meter.result();
+    });
 }
 
 }  // namespace tenon

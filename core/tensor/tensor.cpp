@@ -68,21 +68,23 @@ Result<uint64_t> checked_bytes(const TensorSpec &spec) {
 }  // namespace
 
 Result<Tensor> Tensor::in_buffer(std::shared_ptr<Buffer> buffer, uint64_t offset, const TensorSpec &spec) {
-    if (!buffer) return Status::invalid_argument(fmt::format("tensor '{}': there is no buffer", spec.name));
-    TENON_ASSIGN(const uint64_t bytes, checked_bytes(spec));
-    tn_value value = describe(spec.type, spec.shape, spec.name.c_str());
-    TENON_ASSIGN(const uint64_t stored, buffer->type().tensor_bytes(value));
-    if (offset > buffer->bytes() || stored > buffer->bytes() - offset)
-        return Status::invalid_argument(fmt::format("tensor '{}': {} bytes at {} don't fit a buffer of {} bytes",
-                                                    spec.name, stored, offset, buffer->bytes()));
-    value.offset = offset;
-    Tensor tensor;
-    TENON_ASSIGN(tensor.cookie_, buffer->init_tensor(value));
-    tensor.buffer_ = std::move(buffer);
-    tensor.spec_ = std::make_shared<const TensorSpec>(spec);
-    tensor.offset_ = offset;
-    tensor.bytes_ = bytes;
-    return tensor;
+    return no_throw([&]() -> Result<Tensor> {
+        if (!buffer) return Status::invalid_argument(fmt::format("tensor '{}': there is no buffer", spec.name));
+        TENON_ASSIGN(const uint64_t bytes, checked_bytes(spec));
+        tn_value value = describe(spec.type, spec.shape, spec.name.c_str());
+        TENON_ASSIGN(const uint64_t stored, buffer->type().tensor_bytes(value));
+        if (offset > buffer->bytes() || stored > buffer->bytes() - offset)
+            return Status::invalid_argument(fmt::format("tensor '{}': {} bytes at {} don't fit a buffer of {} bytes",
+                                                        spec.name, stored, offset, buffer->bytes()));
+        value.offset = offset;
+        Tensor tensor;
+        TENON_ASSIGN(tensor.cookie_, buffer->init_tensor(value));
+        tensor.buffer_ = std::move(buffer);
+        tensor.spec_ = std::make_shared<const TensorSpec>(spec);
+        tensor.offset_ = offset;
+        tensor.bytes_ = bytes;
+        return tensor;
+    });
 }
 
 tn_value Tensor::descriptor() const {
@@ -93,61 +95,70 @@ tn_value Tensor::descriptor() const {
 }
 
 Status Tensor::set(uint64_t offset, std::span<const std::byte> bytes) {
-    if (empty()) return Status::invalid_state("an empty tensor can't be set");
-    return buffer_->set(descriptor(), offset, bytes.data(), bytes.size());
+    return no_throw([&]() -> Status {
+        if (empty()) return Status::invalid_state("an empty tensor can't be set");
+        return buffer_->set(descriptor(), offset, bytes.data(), bytes.size());
+    });
 }
 
 Status Tensor::get(uint64_t offset, std::span<std::byte> bytes) const {
-    if (empty()) return Status::invalid_state("an empty tensor can't be read");
-    return buffer_->get(descriptor(), offset, bytes.data(), bytes.size());
+    return no_throw([&]() -> Status {
+        if (empty()) return Status::invalid_state("an empty tensor can't be read");
+        return buffer_->get(descriptor(), offset, bytes.data(), bytes.size());
+    });
 }
 
 Status Tensor::clear() {
-    if (empty()) return Status::invalid_state("an empty tensor can't be cleared");
-    return buffer_->fill(descriptor(), 0, bytes_, 0);
+    return no_throw([&]() -> Status {
+        if (empty()) return Status::invalid_state("an empty tensor can't be cleared");
+        return buffer_->fill(descriptor(), 0, bytes_, 0);
+    });
 }
 
 Result<std::vector<Tensor>> allocate_tensors(const BufferType &type, std::span<const TensorSpec> specs, Usage usage) {
-    struct Place {
-        size_t buffer;
-        uint64_t offset;
-    };
-    std::vector<Place> places;
-    std::vector<uint64_t> buffer_bytes;
-    for (const TensorSpec &spec : specs) {
-        TENON_TRY(checked_bytes(spec).status());
-        TENON_ASSIGN(const uint64_t bytes, type.tensor_bytes(describe(spec.type, spec.shape, spec.name.c_str())));
-        if (type.max_bytes() && bytes > type.max_bytes())
-            return Status::out_of_memory(fmt::format("tensor '{}' takes {} bytes, but a buffer of {} holds at most {}",
-                                                     spec.name, bytes, type.name(), type.max_bytes()));
-        std::optional<uint64_t> end;
-        uint64_t start = 0;
-        if (!buffer_bytes.empty()) {
-            if (auto aligned = align_up(buffer_bytes.back(), type.alignment())) {
-                start = *aligned;
-                end = add(start, bytes);
+    return no_throw([&]() -> Result<std::vector<Tensor>> {
+        struct Place {
+            size_t buffer;
+            uint64_t offset;
+        };
+        std::vector<Place> places;
+        std::vector<uint64_t> buffer_bytes;
+        for (const TensorSpec &spec : specs) {
+            TENON_TRY(checked_bytes(spec).status());
+            TENON_ASSIGN(const uint64_t bytes, type.tensor_bytes(describe(spec.type, spec.shape, spec.name.c_str())));
+            if (type.max_bytes() && bytes > type.max_bytes())
+                return Status::out_of_memory(
+                    fmt::format("tensor '{}' takes {} bytes, but a buffer of {} holds at most {}", spec.name, bytes,
+                                type.name(), type.max_bytes()));
+            std::optional<uint64_t> end;
+            uint64_t start = 0;
+            if (!buffer_bytes.empty()) {
+                if (auto aligned = align_up(buffer_bytes.back(), type.alignment())) {
+                    start = *aligned;
+                    end = add(start, bytes);
+                }
             }
+            if (!end || (type.max_bytes() && *end > type.max_bytes())) {
+                buffer_bytes.push_back(0);
+                start = 0;
+                end = bytes;
+            }
+            buffer_bytes.back() = *end;
+            places.push_back({buffer_bytes.size() - 1, start});
         }
-        if (!end || (type.max_bytes() && *end > type.max_bytes())) {
-            buffer_bytes.push_back(0);
-            start = 0;
-            end = bytes;
+        std::vector<std::shared_ptr<Buffer>> buffers;
+        for (uint64_t bytes : buffer_bytes) {
+            TENON_ASSIGN(auto buffer, type.alloc(bytes, usage));
+            buffers.push_back(std::move(buffer));
         }
-        buffer_bytes.back() = *end;
-        places.push_back({buffer_bytes.size() - 1, start});
-    }
-    std::vector<std::shared_ptr<Buffer>> buffers;
-    for (uint64_t bytes : buffer_bytes) {
-        TENON_ASSIGN(auto buffer, type.alloc(bytes, usage));
-        buffers.push_back(std::move(buffer));
-    }
-    std::vector<Tensor> tensors;
-    tensors.reserve(specs.size());
-    for (size_t i = 0; i < specs.size(); ++i) {
-        TENON_ASSIGN(auto tensor, Tensor::in_buffer(buffers[places[i].buffer], places[i].offset, specs[i]));
-        tensors.push_back(std::move(tensor));
-    }
-    return tensors;
+        std::vector<Tensor> tensors;
+        tensors.reserve(specs.size());
+        for (size_t i = 0; i < specs.size(); ++i) {
+            TENON_ASSIGN(auto tensor, Tensor::in_buffer(buffers[places[i].buffer], places[i].offset, specs[i]));
+            tensors.push_back(std::move(tensor));
+        }
+        return tensors;
+    });
 }
 
 Status copy_contents(const Tensor &from, Tensor &to) {

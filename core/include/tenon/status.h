@@ -1,7 +1,10 @@
-// Errors as values: every fallible call of libtenon answers a Status or a Result<T>; nothing throws across its border.
+// Errors as values: every fallible call of libtenon answers a Status or a Result<T>, want of memory included. What
+// answers neither (names, lists, copies of values) throws at most std::bad_alloc.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,9 +50,20 @@ public:
     Code code() const noexcept { return code_; }
     const std::string &message() const noexcept { return message_; }
 
-    /// The same failure, told from further out: "where: message". A success stays as it is.
-    Status in(std::string_view where) && {
-        if (!ok()) message_ = std::string(where) + ": " + message_;
+    /// The same failure, told from further out: "where: message". A success stays as it is, and so does a failure for
+    /// whose words there is no memory.
+    Status in(std::string_view where) &&noexcept {
+        return std::move(*this).in([&] { return std::string(where); });
+    }
+    /// With words that are made only for a failure: `where()` answers a string.
+    template <std::invocable Where>
+    Status in(Where &&where) &&noexcept {
+        if (ok()) return std::move(*this);
+        try {
+            message_ = std::string(where()) + ": " + message_;
+        } catch (const std::bad_alloc &) {
+            // The code and the words so far say enough.
+        }
         return std::move(*this);
     }
 
