@@ -19,16 +19,16 @@ std::string reason_of(int error) {
 Result<Pattern> Pattern::compile(const std::string &text) {
     int error = 0;
     PCRE2_SIZE at = 0;
-    pcre2_code *code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, &error, &at, nullptr);
-    if (!code) {
-        return Status::invalid_argument(
-            fmt::format("'{}' is no regular expression: {} at character {}", text, reason_of(error), at + 1));
-    }
     Pattern pattern;
     pattern.text_ = text;
+    // Owned at once: what follows may want memory.
     pattern.code_ = std::shared_ptr<const void>(
-        code, [](const void *p) { pcre2_code_free(static_cast<pcre2_code *>(const_cast<void *>(p))); });
-    return pattern;
+        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, &error, &at, nullptr),
+        [](const void *p) { pcre2_code_free(static_cast<pcre2_code *>(const_cast<void *>(p))); });
+    if (pattern.code_) return pattern;
+    if (error == PCRE2_ERROR_HEAP_FAILED) return Status::out_of_memory(fmt::format("no memory for '{}'", text));
+    return Status::invalid_argument(
+        fmt::format("'{}' is no regular expression: {} at character {}", text, reason_of(error), at + 1));
 }
 
 Result<bool> Pattern::found_in(std::string_view subject) const {

@@ -372,10 +372,10 @@ TEST_CASE("registry: many threads load, open and unload at once") {
         threads.emplace_back([&, t] {
             for (int i = 0; i < 50; ++i) {
                 auto devices = registry->open(t % 2 ? "good" : "future,good");
+                const Code code = devices.status().code();
+                // Another thread may unload the plugin before its adapters are listed, or before one is opened.
+                CHECK((devices.ok() || code == Code::not_found || code == Code::invalid_state));
                 if (devices.ok()) CHECK((*devices)[0]->set_option("threads", "2").ok());
-                // A device may be opened just between another thread's unload and the next load.
-                else
-                    CHECK(devices.status().code() == Code::not_found);
                 devices = std::vector<std::shared_ptr<Device>>();
                 Status status = registry->unload("good");
                 CHECK((status.ok() || status.code() == Code::busy || status.code() == Code::not_found));
