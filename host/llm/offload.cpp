@@ -30,7 +30,7 @@ std::vector<uint32_t> layer_groups(const Graph &graph, int64_t layers) {
     for (const Node &node : graph.nodes()) {
         const auto layer = layer_of(node.name);
         in_layers = in_layers || layer;
-        const uint32_t group = layer ? std::min(*layer + 1, behind) : in_layers ? behind : 0;
+        const uint32_t group = layer ? std::min(*layer, behind - 1) + 1 : in_layers ? behind : 0;
         for (const ValueId input : node.inputs) {
             if (input == k_no_value) continue;
             uint32_t &of = group_of[graph.base(input)];
