@@ -151,6 +151,12 @@ public:
         if (reason_.empty() && !condition()) reason_ = why;
         return *this;
     }
+    // With words that are made only for a refusal.
+    template <class Condition, class Why>
+    Check &require(Condition condition, Why why) {
+        if (reason_.empty() && !condition()) reason_ = why();
+        return *this;
+    }
     std::string reason() const { return reason_; }
 
 private:

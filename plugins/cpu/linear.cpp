@@ -21,7 +21,7 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) noexcept {
 void Linear::check(Check &check, const Problem &p) {
     check.activation_in(0).require([&] { return p.input(1) != nullptr; }, "the weight is missing");
     check.require([&] { return find_type(p.in[1].type) != nullptr; },
-                  "the weight's type has no decoder here (types: f32, f16, bf16, q4_0, q4_1, q8_0)");
+                  [&] { return "the weight's type " + no_decoder(p.in[1].type); });
     check.require([&] { return p.in[0].rank >= 1 && p.in[1].rank == 2 && p.in[1].shape[1] == p.in[0].last(); },
                   "the weight isn't [out, in] with in = the activations' last dimension");
     check.require([&] { return p.in[1].shape[1] % block_of(p.in[1].type).elements == 0; },

@@ -1,6 +1,10 @@
 #include "type.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
+
+#include "kernel.h"
 
 namespace tenon::cpu {
 
@@ -8,16 +12,25 @@ namespace tenon::cpu {
 #include "type_tables.inc"
 #undef TENON_CPU_TYPE
 
-const Type *find_type(uint32_t id) noexcept {
-    const Type *const all[] = {
+namespace {
+
+const Type *const k_all[] = {
 #define TENON_CPU_TYPE(name) &type_##name,
 #include "type_tables.inc"
 #undef TENON_CPU_TYPE
-    };
-    for (const Type *type : all) {
-        if (type->id == id) return type;
-    }
-    return nullptr;
+};
+
+}  // namespace
+
+const Type *find_type(uint32_t id) noexcept {
+    const auto found = std::ranges::find(k_all, id, &Type::id);
+    return found == std::end(k_all) ? nullptr : *found;
+}
+
+std::string no_decoder(uint32_t id) {
+    std::string text = type_name(id) + " has no decoder here (types: ";
+    for (const Type *type : k_all) text += (type == k_all[0] ? "" : ", ") + type_name(type->id);
+    return text + ")";
 }
 
 const TypeRow &choose(const Type &type, Features have) noexcept {

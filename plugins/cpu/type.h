@@ -8,6 +8,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "isa.h"
 #include "rows/rows.h"
@@ -31,6 +32,9 @@ struct Type {
 // Whether this plugin reads elements of that type as numbers; null if not.
 const Type *find_type(uint32_t id) noexcept;
 
+// "q2_k has no decoder here (types: f32, ...)".
+std::string no_decoder(uint32_t id);
+
 const TypeRow &choose(const Type &type, Features have) noexcept;
 
 // Scalar conversions, in software and exact; NaN stays NaN.
@@ -44,6 +48,11 @@ uint16_t f32_to_bf16(float value) noexcept;  // to nearest, ties to even
 // Reads a little-endian f16 at any address.
 inline float load_f16(const uint8_t *at) noexcept {
     return f16_to_f32(uint16_t(at[0] | at[1] << 8));
+}
+
+// Reads a little-endian word at any address.
+inline uint32_t load_u32(const uint8_t *at) noexcept {
+    return at[0] | uint32_t(at[1]) << 8 | uint32_t(at[2]) << 16 | uint32_t(at[3]) << 24;
 }
 
 }  // namespace tenon::cpu

@@ -108,7 +108,7 @@ std::string refuse_copy(const Problem &p) {
                   "blocks of a row don't lie side by side");
     if (p.in.size() == 1 && p.out.size() == 1 && p.in[0].type != p.out[0].type) {
         check.require([&] { return is_integer(p.in[0].type) || find_type(p.in[0].type) != nullptr; },
-                      "the input's type has no decoder here (types: f32, f16, bf16, i32, i64, q4_0, q4_1, q8_0)");
+                      [&] { return "the input's type, no integer, " + no_decoder(p.in[0].type); });
         check.require(
             [&] { return is_integer(p.out[0].type) || choose_encode(p.out[0].type, isa_reference) != nullptr; },
             "the output's type has no encoder here (types: f32, f16, bf16, i32, i64, q8_0)");

@@ -10,8 +10,9 @@ namespace {
 
 std::string refuse_rows(const Problem &p) {
     Check check(p);
-    check.require([&] { return p.input(0) != nullptr && find_type(p.in[0].type) != nullptr; },
-                  "the table's type has no decoder here (types: f32, f16, bf16, q4_0, q4_1, q8_0)");
+    check.require([&] { return p.input(0) != nullptr; }, "the table is missing");
+    check.require([&] { return find_type(p.in[0].type) != nullptr; },
+                  [&] { return "the table's type " + no_decoder(p.in[0].type); });
     check.in(1, {TN_TYPE_ID_I32, TN_TYPE_ID_I64}).activation_out(0);
     check.require([&] { return p.in[0].rank == 2 && p.in[0].dense_rows(); },
                   "the table isn't [n, d] with rows in one piece");

@@ -48,9 +48,10 @@ TEST_CASE("linear: agrees with float64 over types, shapes, precisions, instructi
     const Shape shapes[] = {{1, 32, 1},   {1, 576, 7},  {2, 64, 5},     {3, 96, 4}, {1, 2080, 65}, {7, 2080, 9},
                             {65, 64, 33}, {130, 32, 3}, {16, 576, 130}, {0, 32, 3}, {2, 32, 0},    {5, 0, 6}};
     Random random(11);
-    for (uint32_t type :
-         {TN_TYPE_ID_F32, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_Q4_0, TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0}) {
-        for (const Shape &s : shapes) {
+    for (uint32_t type : testing::weight_types()) {
+        for (Shape s : shapes) {
+            const int64_t block = block_of(type).elements;
+            s.in = (s.in + block - 1) / block * block;
             const Operand x = Operand::dense(TN_TYPE_ID_F32, {s.tokens, s.in}), w = Operand::dense(type, {s.out, s.in});
             // As in a file: F32 aligned to its size, the others anywhere.
             const Bytes xs = random.f32(x), ws = random.weights(w, type == TN_TYPE_ID_F32 ? 4 : 2);
@@ -149,8 +150,8 @@ TEST_CASE("linear: what doesn't fit is refused with the reason") {
     CHECK(op.refuse(p) == "");
     p.in[0].type = TN_TYPE_ID_F16;
     CHECK(op.refuse(p) == "input 0 is f16, not f32");
-    p = problem_of(x, Operand::dense(TN_TYPE_ID_Q2_K, {8, 256}), false);
-    CHECK(op.refuse(p).find("no decoder") != std::string::npos);
+    p = problem_of(x, Operand::dense(TN_TYPE_ID_IQ2_S, {8, 256}), false);
+    CHECK(op.refuse(p).starts_with("the weight's type iq2_s has no decoder here (types: bf16, "));
     p = problem_of(x, Operand::dense(TN_TYPE_ID_Q4_0, {8, 32}), false);
     CHECK(op.refuse(p).find("[out, in]") != std::string::npos);
     p = problem_of(x, w, false);

@@ -28,9 +28,9 @@ Problem make(uint32_t op, std::vector<Operand> in, Operand out) {
 
 TEST_CASE("gather_rows: decodes rows of every type; an id outside gives zeros; ids of both widths") {
     Random random(41);
-    for (uint32_t type :
-         {TN_TYPE_ID_F32, TN_TYPE_ID_F16, TN_TYPE_ID_BF16, TN_TYPE_ID_Q4_0, TN_TYPE_ID_Q4_1, TN_TYPE_ID_Q8_0}) {
-        const Operand table = Operand::dense(type, {6, 64});
+    for (uint32_t type : testing::weight_types()) {
+        const int64_t width = std::max<int64_t>(64, block_of(type).elements);
+        const Operand table = Operand::dense(type, {6, width});
         const Bytes bytes = random.weights(table, type == TN_TYPE_ID_F32 ? 4 : 2);
         const std::vector<double> all = testing::decoded(table, bytes.data());
         const std::vector<int64_t> wanted = {5, 0, -1, 3, 6, 3};
@@ -42,12 +42,12 @@ TEST_CASE("gather_rows: decodes rows of every type; an id outside gives zeros; i
             }
             for (Features features : testing::feature_sets()) {
                 const auto y =
-                    testing::run(make(TN_OP_GATHER_ROWS, {table, Operand::dense(id_type, {2, 3})}, f32({2, 3, 64})),
+                    testing::run(make(TN_OP_GATHER_ROWS, {table, Operand::dense(id_type, {2, 3})}, f32({2, 3, width})),
                                  {&bytes, &ids}, features, 2);
-                for (size_t i = 0; i < 6 * 64; ++i) {
-                    const int64_t id = wanted[i / 64];
+                for (size_t i = 0; i < size_t(6 * width); ++i) {
+                    const int64_t id = wanted[i / size_t(width)];
                     const bool inside = id >= 0 && id < 6;
-                    CHECK(double(y[0].as<float>()[i]) == (inside ? all[size_t(id * 64) + i % 64] : 0.0));
+                    CHECK(double(y[0].as<float>()[i]) == (inside ? all[size_t(id * width) + i % size_t(width)] : 0.0));
                 }
             }
         }

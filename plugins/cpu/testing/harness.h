@@ -91,6 +91,9 @@ void run_on(const Kernel &kernel, const std::vector<const std::byte *> &inputs, 
 // Squared error relative to the squares of what is expected.
 double nmse(const std::vector<double> &expected, const float *got);
 
+// Every type that has a decoder.
+std::vector<uint32_t> weight_types();
+
 // The instruction sets of this machine, the reference first.
 std::vector<Features> feature_sets();
 

@@ -11,12 +11,21 @@ Bytes Random::weights(const Operand &o, size_t misalign) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes.as<uint8_t>()[i] = uint8_t(whole(0, 255));
     const auto put = [&](size_t at, uint16_t half) { std::memcpy(bytes.data() + at, &half, 2); };
     const auto step = size_t(block_of(o.type).bytes);
+    // Of a scale of six-bit scales, and of one of six-bit minima.
+    const auto put_scale = [&](size_t at) { put(at, f32_to_f16(normal(0.003f))); };
+    const auto put_minima = [&](size_t at) { put(at, f32_to_f16(normal(0.01f))); };
     for (size_t at = 0; at + step <= bytes.size(); at += step) {
         const float value = normal(0.05f);
         switch (o.type) {
             case TN_TYPE_ID_F32: std::memcpy(bytes.data() + at, &value, 4); break;
             case TN_TYPE_ID_BF16: put(at, f32_to_bf16(value)); break;
-            case TN_TYPE_ID_Q4_1: put(at + 2, f32_to_f16(normal(0.3f))); [[fallthrough]];
+            case TN_TYPE_ID_Q2_K: put_scale(at + 80), put_minima(at + 82); break;
+            case TN_TYPE_ID_Q3_K: put_scale(at + 108); break;
+            case TN_TYPE_ID_Q4_K:
+            case TN_TYPE_ID_Q5_K: put_scale(at), put_minima(at + 2); break;
+            case TN_TYPE_ID_Q6_K: put_scale(at + 208); break;
+            case TN_TYPE_ID_Q4_1:
+            case TN_TYPE_ID_Q5_1: put(at + 2, f32_to_f16(normal(0.3f))); [[fallthrough]];
             default: put(at, f32_to_f16(value)); break;
         }
     }
@@ -96,6 +105,15 @@ double nmse(const std::vector<double> &expected, const float *got) {
         power += expected[i] * expected[i];
     }
     return power == 0 ? error : error / power;
+}
+
+std::vector<uint32_t> weight_types() {
+    std::vector<uint32_t> types;
+#define TN_DTYPE(id, NAME, name, block_elements, block_bytes) \
+    if (find_type(id) != nullptr) types.push_back(id);
+#include "tenon/dtypes.def"
+#undef TN_DTYPE
+    return types;
 }
 
 std::vector<Features> feature_sets() {

@@ -9,7 +9,22 @@ from gguf import GGMLQuantizationType as Type
 from gguf.quants import dequantize
 
 BLOCKS = 3
-TYPES = {"F16": (1, 2), "BF16": (1, 2), "Q4_0": (32, 18), "Q4_1": (32, 20), "Q8_0": (32, 34)}
+# name -> elements and bytes of a block, and where its halves are, the scales before the minima.
+TYPES = {
+    "F16": (1, 2, []),
+    "BF16": (1, 2, []),
+    "Q4_0": (32, 18, [0]),
+    "Q4_1": (32, 20, [0, 2]),
+    "Q5_0": (32, 22, [0]),
+    "Q5_1": (32, 24, [0, 2]),
+    "Q8_0": (32, 34, [0]),
+    "Q2_K": (256, 84, [80, 82]),
+    "Q3_K": (256, 110, [108]),
+    "Q4_K": (256, 144, [0, 2]),
+    "Q5_K": (256, 176, [0, 2]),
+    "Q6_K": (256, 210, [208]),
+}
+HALVES = [[0.0123, -0.4], [-1.75, 0.0], [3.1e-5, 12.5]]
 
 
 def halves(values):
@@ -17,7 +32,7 @@ def halves(values):
 
 
 def raw_blocks(name, rng):
-    elements, size = TYPES[name]
+    _, size, places = TYPES[name]
     if name == "F16":
         # usual values, subnormals, zeros of both signs, the largest
         return halves([1.5, -2.25, 6e-8, -5.9e-5, 0.0, -0.0, 65504.0, 0.333]).reshape(1, -1)
@@ -26,9 +41,8 @@ def raw_blocks(name, rng):
         return words.astype("<u2").view(np.uint8).reshape(1, -1)
     blocks = rng.integers(0, 256, (BLOCKS, size), dtype=np.uint8)
     for i in range(BLOCKS):
-        blocks[i, :2] = halves([[0.0123], [-1.75], [3.1e-5]][i])
-        if name == "Q4_1":
-            blocks[i, 2:4] = halves([[-0.4], [0.0], [12.5]][i])
+        for place, half in zip(places, HALVES[i]):
+            blocks[i, place:place + 2] = halves([half])
     return blocks.reshape(1, -1)
 
 

@@ -1,0 +1,35 @@
+// Q5_K: 256 elements in 176 bytes: f16 scale of the scales, f16 scale of the minima, 12 bytes with eight of both
+// (k_scales.h), 32 bytes of fifth bits, 128 bytes of elements as in Q4_K. An element is scale * five bits - minimum.
+// Bit s of byte i of the fifth bits is that of element 32 s + i.
+#include "k_scales.h"
+#include "tenon/ops.h"
+#include "type.h"
+
+namespace tenon::cpu {
+namespace {
+
+void decode(const void *src, float *dst, int64_t n) {
+    const uint8_t *at = static_cast<const uint8_t *>(src);
+    for (int64_t b = 0; b < n / 256; ++b, at += 176, dst += 256) {
+        const float scales = load_f16(at), minima = load_f16(at + 2);
+        const uint8_t *fifth = at + 16;
+        for (int s = 0; s < 8; ++s) {
+            const ScaleMin of = k_scale_min(at + 4, s);
+            const float scale = scales * float(of.scale), min = minima * float(of.min);
+            const uint8_t *bytes = at + 48 + s / 2 * 32;
+            for (int i = 0; i < 32; ++i) {
+                const int bits = (bytes[i] >> (s % 2 * 4) & 15) | (fifth[i] >> s & 1) << 4;
+                dst[s * 32 + i] = scale * float(bits) - min;
+            }
+        }
+    }
+}
+
+constexpr TypeRow k_rows[] = {{"reference", isa_reference, decode, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+extern const Type type_q5_k;
+const Type type_q5_k{TN_TYPE_ID_Q5_K, k_rows};
+
+}  // namespace tenon::cpu
