@@ -7,7 +7,7 @@
 
 #include "llm/architecture.h"
 #include "llm/decoder.h"
-#include "llm/hyperparameters.h"
+#include "llm/decoder_parameters.h"
 
 namespace tenon::llm {
 namespace {
@@ -24,8 +24,7 @@ public:
     Status read();
 
 private:
-    Status read_shape(const Hyperparameters &hp);
-    Status read_rope(const Hyperparameters &hp);
+    Status read_parameters(const Hyperparameters &hp);
     Status check_tensors();
     Status check_layer(TensorCheck &check, int64_t layer) const;
 
@@ -41,28 +40,15 @@ private:
 };
 
 Status Llama::read() {
-    const Hyperparameters hp(gguf_, "llama");
-    TENON_TRY(read_shape(hp));
-    TENON_TRY(read_rope(hp));
+    TENON_TRY(read_parameters(Hyperparameters(gguf_, "llama")));
     return check_tensors();
 }
 
-Status Llama::read_shape(const Hyperparameters &hp) {
-    // The upper limits are far above any model and keep every product of two of them within int64.
-    TENON_ASSIGN(shape_.layers, hp.integer("block_count", 1, 1 << 14));
-    TENON_ASSIGN(shape_.context_length, hp.integer("context_length", 1, 1 << 30));
-    TENON_ASSIGN(shape_.width, hp.integer("embedding_length", 1, 1 << 24));
+Status Llama::read_parameters(const Hyperparameters &hp) {
+    TENON_ASSIGN(shape_, read_shape(hp));
+    // Converters to GGUF reorder the rows of Q and K of this architecture so that a pair is two neighbours.
+    TENON_ASSIGN(rope_, read_rope(hp, shape_, TN_ROPE_ADJACENT));
     TENON_ASSIGN(feed_forward_, hp.integer("feed_forward_length", 1, 1 << 26));
-    TENON_ASSIGN(shape_.heads, hp.integer("attention.head_count", 1, 1 << 16));
-    TENON_ASSIGN(shape_.kv_heads, hp.integer("attention.head_count_kv", 1, 1 << 16, shape_.heads));
-    if (shape_.heads % shape_.kv_heads != 0)
-        return Status::invalid_argument(fmt::format("{} is {}, which doesn't divide the {} heads of queries",
-                                                    hp.where("attention.head_count_kv"), shape_.kv_heads,
-                                                    shape_.heads));
-    std::optional<int64_t> head_width;
-    if (shape_.width % shape_.heads == 0) head_width = shape_.width / shape_.heads;
-    TENON_ASSIGN(shape_.key_width, hp.integer("attention.key_length", 1, 1 << 16, head_width));
-    TENON_ASSIGN(shape_.value_width, hp.integer("attention.value_length", 1, 1 << 16, head_width));
     TENON_ASSIGN(epsilon_, hp.number("attention.layer_norm_rms_epsilon", 0, 1));
     TENON_ASSIGN(const int64_t experts, hp.integer("expert_count", 0, 1 << 16, 0));
     if (experts > 0)
@@ -71,41 +57,9 @@ Status Llama::read_shape(const Hyperparameters &hp) {
     return {};
 }
 
-Status Llama::read_rope(const Hyperparameters &hp) {
-    TENON_ASSIGN(const int64_t dims, hp.integer("rope.dimension_count", 2, shape_.key_width, shape_.key_width));
-    if (dims % 2 != 0)
-        return Status::invalid_argument(
-            fmt::format("{} is {}, expected an even number", hp.where("rope.dimension_count"), dims));
-    TENON_ASSIGN(const std::string scaling, hp.text("rope.scaling.type", "linear"));
-    TENON_ASSIGN(const float old_factor, hp.number("rope.scale_linear", 0, 1e6, 0.0f));
-    TENON_ASSIGN(float factor, hp.number("rope.scaling.factor", 0, 1e6, old_factor));
-    if (factor == 0 || scaling == "none") factor = 1;  // files write 0 for "none"
-    const bool yarn = scaling == "yarn";
-    if (!yarn && scaling != "linear" && scaling != "none")
-        return Status::unsupported(
-            fmt::format("{} is '{}'; supported: none, linear, yarn", hp.where("rope.scaling.type"), scaling));
-    rope_.struct_size = TN_SIZE_PARAMS_ROPE;
-    rope_.dims = static_cast<uint32_t>(dims);
-    // Converters to GGUF reorder the rows of Q and K of this architecture so that a pair is two neighbours.
-    rope_.pairing = TN_ROPE_ADJACENT;
-    rope_.scale = 1.0f / factor;
-    TENON_ASSIGN(rope_.base, hp.number("rope.freq_base", 1e-3, 1e12, 10000.0f));
-    TENON_ASSIGN(rope_.attn_factor, hp.number("rope.scaling.attn_factor", 0, 1e6, 1.0f));
-    TENON_ASSIGN(rope_.ext_factor, hp.number("rope.scaling.yarn_ext_factor", 0, 1e6, 1.0f));
-    TENON_ASSIGN(rope_.beta_fast, hp.number("rope.scaling.yarn_beta_fast", 0, 1e6, 32.0f));
-    TENON_ASSIGN(rope_.beta_slow, hp.number("rope.scaling.yarn_beta_slow", 0, 1e6, 1.0f));
-    TENON_ASSIGN(const int64_t original,
-                 hp.integer("rope.scaling.original_context_length", 1, 1 << 30, shape_.context_length));
-    rope_.original_context = static_cast<uint32_t>(original);
-    if (!yarn) rope_.ext_factor = 0;
-    return {};
-}
-
 Status Llama::check_tensors() {
     TensorCheck check(gguf_);
-    const GgufTensor *embedding = gguf_->find_tensor("token_embd.weight");
-    shape_.vocabulary = embedding && embedding->shape.size() == 2 ? embedding->shape[0] : 1;
-    TENON_TRY(check.need("token_embd.weight", {shape_.vocabulary, shape_.width}, Role::matrix));
+    TENON_TRY(need_embedding(*gguf_, check, shape_));
     TENON_TRY(check.need("output_norm.weight", {shape_.width}, Role::vector));
     TENON_ASSIGN(const bool output, check.may_have("output.weight", {shape_.vocabulary, shape_.width}, Role::matrix));
     tied_ = !output;
